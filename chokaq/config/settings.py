@@ -1,0 +1,156 @@
+"""The typed settings of a worker: what chokaq.yaml means once it is read, checked and completed with defaults.
+
+Durations are seconds (float), sizes are bytes. The defaults here are the documented ones; chokaq.config.load overlays the YAML.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """How one job is run and what becomes of its failures (design §8). Settable for all, per queue and per type."""
+
+    max_attempts: int = 3
+    """Executions started, crashes included, before a job is exhausted."""
+    retry_base_delay: float = 3.0
+    retry_max_delay: float = 3600.0
+    """Hard ceiling of a retry delay, jitter included."""
+    retry_multiplier: float = 2.0
+    retry_jitter: float = 1.0
+    """A retry delay gets up to this much on top, inside the ceiling."""
+    max_job_age: float | None = 86_400.0
+    """A job that would be due later than this after its first due time stops (RetryLifetimeExpired). None: no limit."""
+    execution_timeout: float | None = 900.0
+    """A handler running longer is cancelled. None: no limit."""
+    on_timeout: Literal["dead_letter", "retry"] = "dead_letter"
+    hard_limit_grace: float = 30.0
+    """A handler that ignores its cancellation for this long costs its child process."""
+    on_crash: Literal["dead_letter", "retry"] = "dead_letter"
+    crash_limit: int = 3
+    """A job whose process died unexpectedly this many times stops as Poison."""
+    unknown_type_delay: float = 30.0
+    """A job of a type this child does not know is handed back for that long (a rolling deploy)."""
+    unknown_type_grace: float = 900.0
+    """… and stops as FatalError once it has been due for that long."""
+
+
+class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue of a worker: its processes, its concurrency, its limits."""
+
+    name: str
+    max_workers: int = 10
+    """Concurrent handlers inside one child."""
+    processes: int = 1
+    """Child processes forked for this queue by one supervisor."""
+    prefetch: int | None = None
+    """Jobs a child may buffer beyond those running; None: as many as max_workers, at least 20, at most 500. 0: none."""
+    fleet_max_workers: int | None = None
+    """Exact cap on leases held in this queue by all workers everywhere. None: no cap."""
+    poll_min: float = 0.05
+    poll_max: float = 1.0
+    """Idle polling backs off from poll_min to poll_max, with jitter; the doorbell wakes it at once."""
+    heartbeat: float = 10.0
+    """Leases are renewed this often."""
+    fetched_timeout: float = 600.0
+    """A buffered job whose lease was not renewed for this long returns to Pending."""
+    zombie_timeout: float = 600.0
+    """A running job whose lease was not renewed for this long: the crash policy applies."""
+    stall_limit: float = 60.0
+    """A child whose event loop has not turned for this long is killed."""
+    max_jobs: int | None = None
+    """Recycle a child after that many jobs."""
+    max_memory: int | None = None
+    """Recycle a child whose resident memory exceeds this (bytes)."""
+    archive_retention: float | None = 7 * 86_400.0
+    """Archive rows are deleted after this. None: never."""
+    dlq_retention: float | None = None
+    """DLQ rows are deleted after this. None: kept until someone says otherwise."""
+    policy: Policy = Policy()
+
+    @property
+    def buffer_size(self) -> int:
+        """Jobs a child may hold beyond those running."""
+        return max(20, min(500, self.max_workers)) if self.prefetch is None else self.prefetch
+
+
+class MaintenanceSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The maintenance process."""
+
+    rescue_interval: float = 60.0
+    """The leader looks for abandoned and zombie jobs this often."""
+    retention_interval: float = 300.0
+    rollup_interval: float = 60.0
+    batch_size: int = 1_000
+
+
+class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The parent process."""
+
+    shutdown_grace: float = 30.0
+    """Whole budget of a drain: 5 s before its end handlers are cancelled, at its end what is left is killed."""
+    respawn_min: float = 0.5
+    respawn_max: float = 30.0
+    """A child that died is replaced after a delay that doubles from respawn_min to respawn_max, with jitter."""
+    boot_timeout: float = 60.0
+    """A child that is not ready after this is killed and counted as a boot failure."""
+
+
+class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The probe port (served by a later release's web process)."""
+
+    enabled: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8787
+
+
+class EnvelopeSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of what may be enqueued."""
+
+    max_payload_bytes: int = 1_000_000
+
+
+class DatabaseSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the jobs live."""
+
+    url: str = "sqlite:///chokaq.db"
+    """`sqlite:///path` or `mssql://user:password@host[:port]/database?option=value`. Holds secrets: print `redacted` only."""
+    schema: str = "chokaq"
+    """SQL Server schema name."""
+    connect_timeout: float = 15.0
+    command_timeout: float = 30.0
+    lock_timeout: float = 10.0
+    retries: int = 3
+    """Passing errors are retried this often inside a client call, with jittered backoff; a worker retries until it knows."""
+    retry_base_delay: float = 0.2
+    odbc_driver: str | None = None
+    """Name or file of the ODBC driver; None: discovered."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a worker, a client or a command needs to know."""
+
+    app: str | None = None
+    """`package.module:attribute` of the ChokaQ application object."""
+    database: DatabaseSettings = DatabaseSettings()
+    production: bool = False
+    queues: dict[str, QueueSettings] = {}
+    defaults: Policy = Policy()
+    types: dict[str, dict[str, object]] = {}
+    """Per type key (lower case): the Policy fields that differ, already checked."""
+    supervisor: SupervisorSettings = SupervisorSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
+    web: WebSettings = WebSettings()
+    envelope: EnvelopeSettings = EnvelopeSettings()
+    log_level: str = "info"
+    log_format: Literal["console", "json"] = "console"
+    source: Path | None = None
+    """The YAML file these settings came from."""
+
+    def policy(self, queue: str, type_key: str) -> Policy:
+        """The policy of a type in a queue: the type's own fields over the queue's over the defaults."""
+        settings = self.queues.get(queue)
+        base = settings.policy if settings is not None else self.defaults
+        own = self.types.get(type_key.lower())
+        return msgspec.structs.replace(base, **own) if own else base

@@ -1,0 +1,31 @@
+"""What can go wrong between chokaq and its store, sorted by what the caller should do."""
+
+
+class StoreError(Exception):
+    """Base of every error a store raises. Messages never contain a password."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached or gave up for a passing reason (deadlock victim, timeout, restart): call again.
+
+    Every operation may be repeated with the same arguments; an ambiguous commit is settled by the repeat.
+    """
+
+
+class StoreRefused(StoreError):
+    """The store refused the call for a reason that will not pass by itself (a value it cannot hold, missing rights).
+
+    The settler splits the set until the one bad job is alone.
+    """
+
+
+class SchemaMismatch(StoreError):
+    """The live schema is missing, older than this program needs, or newer than it knows."""
+
+
+class StoreMisconfigured(StoreError):
+    """The store's URL, driver, login or folder is wrong. The message names the setting and the way out."""
+
+
+class KeyContention(StoreRefused):
+    """A keyed enqueue lost its race ten times, or runs in a snapshot that cannot see the winner: retry the transaction."""
