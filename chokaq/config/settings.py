@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from chokaq.store.options import DatabaseSettings
+
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How one job is run and what becomes of its failures (design §8). Settable for all, per queue and per type."""
@@ -97,35 +99,10 @@ class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A child that is not ready after this is killed and counted as a boot failure."""
 
 
-class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The probe port (served by a later release's web process)."""
-
-    enabled: bool = False
-    host: str = "127.0.0.1"
-    port: int = 8787
-
-
 class EnvelopeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of what may be enqueued."""
 
     max_payload_bytes: int = 1_000_000
-
-
-class DatabaseSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the jobs live."""
-
-    url: str = "sqlite:///chokaq.db"
-    """`sqlite:///path` or `mssql://user:password@host[:port]/database?option=value`. Holds secrets: print `redacted` only."""
-    schema: str = "chokaq"
-    """SQL Server schema name."""
-    connect_timeout: float = 15.0
-    command_timeout: float = 30.0
-    lock_timeout: float = 10.0
-    retries: int = 3
-    """Passing errors are retried this often inside a client call, with jittered backoff; a worker retries until it knows."""
-    retry_base_delay: float = 0.2
-    odbc_driver: str | None = None
-    """Name or file of the ODBC driver; None: discovered."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +118,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Per type key (lower case): the Policy fields that differ, already checked."""
     supervisor: SupervisorSettings = SupervisorSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
-    web: WebSettings = WebSettings()
     envelope: EnvelopeSettings = EnvelopeSettings()
     log_level: str = "info"
     log_format: Literal["console", "json"] = "console"
