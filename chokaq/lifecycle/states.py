@@ -97,3 +97,18 @@ class DeathCause(StrEnum):
     """The supervisor killed it for a hard limit or a stalled loop: culprits stop as Timeout, the others are handed back."""
     SHUTDOWN = "shutdown"
     """It was drained or ended deliberately: everything it still held is handed back, uncharged."""
+
+
+class CancelReason(StrEnum):
+    """Why a running handler is asked to stop. The first reason given to a run is the one that counts."""
+
+    SHUTDOWN = "shutdown"
+    """The drain is nearly over: the job is handed back, uncharged, unless its handler reached a verdict of its own."""
+    TIMEOUT = "timeout"
+    """The execution timeout has passed: DLQ Timeout, or a retry by `on_timeout`."""
+    ADMIN = "admin"
+    """An operator or the application cancelled the job: it ends Cancelled."""
+    HEARTBEAT = "heartbeat"
+    """Its lease could not be renewed for too long: it stops as HeartbeatFailure."""
+    LOST_LEASE = "lost_lease"
+    """Someone else owns the job now: nothing is written."""
