@@ -17,9 +17,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: int = 3
     """Executions started, crashes included, before a job is exhausted."""
     retry_base_delay: float = 3.0
+    """Delay before the first retry; each further one is retry_multiplier times longer."""
     retry_max_delay: float = 3600.0
     """Hard ceiling of a retry delay, jitter included."""
     retry_multiplier: float = 2.0
+    """How much longer each retry delay is than the one before it."""
     retry_jitter: float = 1.0
     """A retry delay gets up to this much on top, inside the ceiling."""
     max_job_age: float | None = 86_400.0
@@ -27,9 +29,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     execution_timeout: float | None = 900.0
     """A handler running longer is cancelled. None: no limit."""
     on_timeout: Literal["dead_letter", "retry"] = "dead_letter"
+    """What becomes of a job whose handler ran into execution_timeout: `dead_letter` or `retry`."""
     hard_limit_grace: float = 30.0
     """A handler that ignores its cancellation for this long costs its child process."""
     on_crash: Literal["dead_letter", "retry"] = "dead_letter"
+    """What becomes of a running job whose process died: `dead_letter` (as Zombie) or `retry`."""
     crash_limit: int = 3
     """A job whose process died unexpectedly this many times stops as Poison."""
     unknown_type_delay: float = 30.0
@@ -51,8 +55,9 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     fleet_max_workers: int | None = None
     """Exact cap on leases held in this queue by all workers everywhere. None: no cap."""
     poll_min: float = 0.05
+    """Idle polling begins at this interval and backs off, with jitter; the doorbell wakes it at once."""
     poll_max: float = 1.0
-    """Idle polling backs off from poll_min to poll_max, with jitter; the doorbell wakes it at once."""
+    """… up to this interval."""
     heartbeat: float = 10.0
     """Leases are renewed this often."""
     fetched_timeout: float = 600.0
@@ -70,6 +75,7 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     dlq_retention: float | None = None
     """DLQ rows are deleted after this. None: kept until someone says otherwise."""
     policy: Policy = Policy()
+    """The policy of the queue's jobs: in the YAML its fields stand beside the ones above."""
 
     @property
     def buffer_size(self) -> int:
@@ -83,8 +89,11 @@ class MaintenanceSettings(msgspec.Struct, frozen=True, kw_only=True):
     rescue_interval: float = 60.0
     """The leader looks for abandoned and zombie jobs this often."""
     retention_interval: float = 300.0
+    """The leader deletes what is past its retention this often."""
     rollup_interval: float = 60.0
+    """The leader folds per-second figures into minutes and totals this often."""
     batch_size: int = 1_000
+    """Rows deleted in one call."""
 
 
 class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,8 +102,9 @@ class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
     shutdown_grace: float = 30.0
     """Whole budget of a drain: 5 s before its end handlers are cancelled, at its end what is left is killed."""
     respawn_min: float = 0.5
+    """A child that died is replaced after this delay, which doubles with every death in a row, with jitter."""
     respawn_max: float = 30.0
-    """A child that died is replaced after a delay that doubles from respawn_min to respawn_max, with jitter."""
+    """… up to this delay."""
     boot_timeout: float = 60.0
     """A child that is not ready after this is killed and counted as a boot failure."""
 
@@ -103,6 +113,7 @@ class EnvelopeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of what may be enqueued."""
 
     max_payload_bytes: int = 1_000_000
+    """A larger payload is refused at enqueue."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,18 +122,36 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     app: str | None = None
     """`package.module:attribute` of the ChokaQ application object."""
     database: DatabaseSettings = DatabaseSettings()
+    """Where the jobs live."""
     production: bool = False
+    """True refuses SQLite and asks twice before destruction."""
     queues: dict[str, QueueSettings] = {}
+    """The queues a worker serves, by name. Empty: every queue the application uses (chokaq.config.settings_for_app)."""
     defaults: Policy = Policy()
+    """The policy where neither the queue nor the type says otherwise."""
+    queue_defaults: dict[str, object] = {}
+    """The QueueSettings fields given under `defaults:`, already checked: what a queue that names none of them gets."""
     types: dict[str, dict[str, object]] = {}
     """Per type key (lower case): the Policy fields that differ, already checked."""
     supervisor: SupervisorSettings = SupervisorSettings()
+    """The parent process."""
     maintenance: MaintenanceSettings = MaintenanceSettings()
+    """The maintenance process."""
     envelope: EnvelopeSettings = EnvelopeSettings()
+    """Limits of what may be enqueued."""
     log_level: str = "info"
+    """Least level that is logged: debug, info, warning, error or critical."""
     log_format: Literal["console", "json"] = "console"
+    """`console` for people, `json` for machines: one line per event, on stderr."""
     source: Path | None = None
     """The YAML file these settings came from."""
+
+    def queue(self, name: str) -> QueueSettings:
+        """The settings of a queue: its own, or what `defaults:` make of one that the YAML does not name."""
+        own = self.queues.get(name)
+        if own is not None:
+            return own
+        return msgspec.structs.replace(QueueSettings(name=name, policy=self.defaults), **self.queue_defaults)
 
     def policy(self, queue: str, type_key: str) -> Policy:
         """The policy of a type in a queue: the type's own fields over the queue's over the defaults."""

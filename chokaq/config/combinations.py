@@ -1,0 +1,53 @@
+"""Values that are each right and together impossible."""
+
+import msgspec
+
+from chokaq.config.document import path_text
+from chokaq.config.durations import format_duration
+from chokaq.config.errors import Problem
+from chokaq.config.settings import Policy, Settings
+
+
+def check_combinations(settings: Settings) -> list[Problem]:
+    """One problem per combination that cannot work, with the path of the setting to change."""
+    problems = _policies(settings)
+    for name, queue in settings.queues.items():
+        if queue.poll_max < queue.poll_min:
+            problems.append(_below(("queues", name, "poll_max"), queue.poll_max, "poll_min", queue.poll_min))
+    supervisor = settings.supervisor
+    if supervisor.respawn_max < supervisor.respawn_min:
+        place = ("supervisor", "respawn_max")
+        problems.append(_below(place, supervisor.respawn_max, "respawn_min", supervisor.respawn_min))
+    scheme = settings.database.url.partition("://")[0].lower()
+    if scheme not in {"sqlite", "mssql"}:
+        message = f"must begin with sqlite:/// or mssql://, got {scheme}://"
+        problems.append(Problem("database.url", message))
+    elif settings.production and scheme == "sqlite":
+        message = "must be SQL Server (mssql://…) when production is true, got a sqlite URL; name a server or set production: false"
+        problems.append(Problem("database.url", message))
+    return problems
+
+
+def _policies(settings: Settings) -> list[Problem]:
+    found: dict[tuple[str, ...], Policy] = {("defaults",): settings.defaults}
+    for name, queue in settings.queues.items():
+        found["queues", name] = queue.policy
+    for name, own in settings.types.items():
+        found["types", name] = msgspec.structs.replace(settings.defaults, **own)
+    problems = []
+    for place, policy in found.items():
+        if policy.retry_max_delay < policy.retry_base_delay:
+            if place != ("defaults",) and _same_delays(policy, settings.defaults):
+                continue  # inherited: told once, at its place
+            where = (*place, "retry_max_delay")
+            problems.append(_below(where, policy.retry_max_delay, "retry_base_delay", policy.retry_base_delay))
+    return problems
+
+
+def _same_delays(policy: Policy, other: Policy) -> bool:
+    return (policy.retry_max_delay, policy.retry_base_delay) == (other.retry_max_delay, other.retry_base_delay)
+
+
+def _below(place: tuple[str, ...], value: float, other: str, least: float) -> Problem:
+    message = f"must be at least {other} ({format_duration(least)}), got {format_duration(value)}"
+    return Problem(path_text(place), message)

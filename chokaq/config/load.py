@@ -1,0 +1,184 @@
+"""From chokaq.yaml and the environment to checked settings, or to every reason why not."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from chokaq.config.combinations import check_combinations
+from chokaq.config.document import Document
+from chokaq.config.errors import ConfigError, Problem
+from chokaq.config.reader import Reader, is_broken
+from chokaq.config.rules import is_name
+from chokaq.config.sections import (
+    DATABASE,
+    ENVELOPE,
+    ENVIRONMENT,
+    MAINTENANCE,
+    POLICY,
+    QUEUE,
+    SECTIONS,
+    SUPERVISOR,
+    TOP,
+)
+from chokaq.config.settings import (
+    EnvelopeSettings,
+    MaintenanceSettings,
+    Policy,
+    QueueSettings,
+    Settings,
+    SupervisorSettings,
+)
+from chokaq.store.options import DatabaseSettings
+
+DEFAULT_FILE = "chokaq.yaml"
+MAX_FILE_BYTES = 4_000_000
+
+
+class Loaded(NamedTuple):
+    """Settings, and where each option that is not a default came from."""
+
+    settings: Settings
+    origins: dict[str, str]
+    """By option path: `chokaq.yaml:7` or `$CHOKAQ_DATABASE_URL`."""
+
+
+def load_settings(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of `path`, else of $CHOKAQ_CONFIG, else of ./chokaq.yaml, else the defaults; CHOKAQ_* wins over the file.
+
+    `environ`: instead of the process's environment. Raises ConfigError, whose text lists every problem with its path.
+    """
+    return load(path, environ).settings
+
+
+def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
+    """As `load_settings`, with the origin of every option."""
+    environ = os.environ if environ is None else environ
+    file = find_file(path, environ)
+    text = "" if file is None else _read(file)
+    source = DEFAULT_FILE if file is None else file.name
+    folder = Path.cwd() if file is None else file.parent
+    reader = Reader(Document(text, str(file or source)), environ, folder, source)
+    settings = _settings(reader, environ, file)
+    if not reader.problems:
+        reader.problems += check_combinations(settings)
+    if reader.problems:
+        reader.problems.sort(key=lambda problem: problem.line or 0)
+        raise ConfigError(reader.problems, None if file is None else str(file))
+    return Loaded(settings, reader.origins)
+
+
+def find_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """The YAML file to read, absolute: the argument, $CHOKAQ_CONFIG, ./chokaq.yaml; None when there is none.
+
+    Raises ConfigError when one is named and does not exist.
+    """
+    if path is not None:
+        named, origin = path, ""
+    elif environ.get("CHOKAQ_CONFIG"):
+        named, origin = Path(environ["CHOKAQ_CONFIG"]), " (named by $CHOKAQ_CONFIG)"
+    else:
+        found = Path.cwd() / DEFAULT_FILE
+        return found if found.is_file() else None
+    if not named.is_file():
+        what = "is a folder, not a file" if named.is_dir() else "does not exist"
+        raise ConfigError(
+            f"the configuration file {named}{origin} {what}; `chokaq config --example > chokaq.yaml` writes one"
+        )
+    return Path(os.path.abspath(named))  # noqa: PTH100 - resolve() would leave the folder a symlink stands in
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror or error}", str(file)) from None
+    if len(content) > MAX_FILE_BYTES:
+        raise ConfigError(f"is larger than {MAX_FILE_BYTES:,} bytes", str(file))
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"is not UTF-8 text (byte {error.start})", str(file)) from None
+
+
+def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None) -> Settings:
+    tree = reader.document.tree
+    top = reader.section((), tree, TOP, besides=SECTIONS)
+    database = _database(reader, tree.get("database"))
+    for variable, place in ENVIRONMENT.items():
+        if environ.get(variable):
+            value = reader.environment(variable, place, DATABASE["url"] if place[0] == "database" else TOP[place[-1]])
+            if not is_broken(value):
+                (database if place[0] == "database" else top)[place[-1]] = value
+    from_environment = reader.origins.get("database.url", "").startswith("$")
+    home = file.parent if file is not None and not from_environment else Path.cwd()
+    database["url"] = absolute_sqlite(database.get("url", DatabaseSettings().url), home)
+    given = reader.section(("defaults",), tree.get("defaults"), POLICY | QUEUE)
+    defaults = Policy(**{name: value for name, value in given.items() if name in POLICY})
+    queue_defaults = {name: value for name, value in given.items() if name in QUEUE}
+    return Settings(
+        **top,
+        database=DatabaseSettings(**database),
+        defaults=defaults,
+        queue_defaults=queue_defaults,
+        queues=_queues(reader, tree.get("queues"), defaults, queue_defaults),
+        types=_types(reader, tree.get("types")),
+        supervisor=SupervisorSettings(**reader.section(("supervisor",), tree.get("supervisor"), SUPERVISOR)),
+        maintenance=MaintenanceSettings(**reader.section(("maintenance",), tree.get("maintenance"), MAINTENANCE)),
+        envelope=EnvelopeSettings(**reader.section(("envelope",), tree.get("envelope"), ENVELOPE)),
+        source=file,
+    )
+
+
+def _database(reader: Reader, value: object) -> dict[str, Any]:
+    """`database:` is a URL, or a mapping with more options."""
+    if value is None or isinstance(value, dict):
+        return reader.section(("database",), value, DATABASE)
+    url = reader.option(("database",), value, DATABASE["url"])
+    if is_broken(url):
+        return {}
+    reader.origins["database.url"] = reader.origins.pop("database")
+    return {"url": url}
+
+
+def _queues(
+    reader: Reader, value: object, defaults: Policy, queue_defaults: dict[str, Any]
+) -> dict[str, QueueSettings]:
+    queues = {}
+    for name, raw in reader.mapping(("queues",), value).items():
+        if not is_name(name):
+            reader.complain(("queues", name), "a queue's name is 1 to 255 printable ASCII characters")
+            continue
+        own = reader.section(("queues", name), raw, QUEUE | POLICY)
+        policy = msgspec.structs.replace(defaults, **{key: item for key, item in own.items() if key in POLICY})
+        fields = queue_defaults | {key: item for key, item in own.items() if key in QUEUE}
+        queues[name] = QueueSettings(name=name, policy=policy, **fields)
+    return queues
+
+
+def _types(reader: Reader, value: object) -> dict[str, dict[str, object]]:
+    types: dict[str, dict[str, object]] = {}
+    for name, raw in reader.mapping(("types",), value).items():
+        if not is_name(name):
+            reader.complain(("types", name), "a type key is 1 to 255 printable ASCII characters")
+        elif name.lower() in types:
+            reader.complain(("types", name), "given twice: type keys are the same in upper and lower case")
+        else:
+            types[name.lower()] = reader.section(("types", name), raw, POLICY)
+    return types
+
+
+def absolute_sqlite(url: str, folder: Path) -> str:
+    """A `sqlite:///` URL with its path made absolute against `folder`; any other URL as it is."""
+    match = re.fullmatch(r"sqlite:///([^?#]*)(.*)", url, re.DOTALL)
+    if match is None or match[1].startswith("/") or match[1] in {"", ":memory:"}:
+        return url
+    return f"sqlite:///{quote(str(folder), safe='/')}/{match[1].removeprefix('./')}{match[2]}"
+
+
+__all__ = ["ConfigError", "Loaded", "Problem", "absolute_sqlite", "find_file", "load", "load_settings"]

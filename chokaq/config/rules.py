@@ -1,0 +1,160 @@
+"""What a value in the YAML must be, and how it becomes a typed setting."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chokaq.config.durations import format_duration, format_size, parse_duration, parse_size
+from chokaq.config.variables import Filled
+
+SECOND, MINUTE, HOUR, DAY = 1.0, 60.0, 3_600.0, 86_400.0
+YEARS = 36_500 * DAY
+"""Upper bound of a duration that only has to be sane: a hundred years."""
+INT_MS = 2_147_483.0
+"""Upper bound of a duration that travels to the store as a 32-bit count of milliseconds: 24 days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Reads one value. Call it: it answers the typed value or raises ValueError(`must be …, got …`)."""
+
+    wants: str
+    """Completes `must be …`."""
+    read: Callable[[object], object]
+    """Answers the typed value; raises ValueError or TypeError."""
+    show: Callable[[Any], str] = str
+    """A typed value as it is written in YAML."""
+    optional: bool = False
+    """True: null is allowed and stands for None."""
+    secret: bool = False
+    """True: messages do not show the value."""
+
+    def __call__(self, value: object) -> object:
+        if value is None or (self.optional and isinstance(value, Filled) and value.lower() in {"", "null", "~"}):
+            if self.optional:
+                return None
+        else:
+            try:
+                return self.read(value)
+            except (ValueError, TypeError):
+                pass
+        got = "a value not shown here" if self.secret else shown(value)
+        raise ValueError(f"must be {self.wants}{' or null' if self.optional else ''}, got {got}")
+
+    def or_null(self) -> "Rule":
+        """The same rule, with null allowed."""
+        return replace(self, optional=True)
+
+    def text(self, value: object) -> str:
+        """The value as YAML."""
+        return "null" if value is None else self.show(value)
+
+
+def shown(value: object) -> str:
+    """A value of the YAML as a message shows it."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return repr(str(value) if len(value) <= 60 else value[:57] + "...")
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case _:
+            return str(value)
+
+
+def integer(least: int, most: int) -> Rule:
+    """A whole number within bounds."""
+
+    def read(value: object) -> int:
+        number = int(value) if isinstance(value, Filled) else value
+        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+            raise ValueError
+        return number
+
+    return Rule(f"a whole number from {least:,} to {most:,}", read)
+
+
+def number(least: float, most: float) -> Rule:
+    """A number within bounds."""
+
+    def read(value: object) -> float:
+        found = float(value) if isinstance(value, Filled) else value
+        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+            raise ValueError
+        if not least <= found <= most:
+            raise ValueError
+        return float(found)
+
+    return Rule(f"a number from {least:g} to {most:g}", read, lambda value: f"{value:g}")
+
+
+def duration(least: float = 0.001, most: float = YEARS) -> Rule:
+    """A duration within bounds, in seconds."""
+
+    def read(value: object) -> float:
+        seconds = parse_duration(value)
+        if not least <= seconds <= most:
+            raise ValueError
+        return seconds
+
+    upper = f" to {format_duration(most)}" if most < YEARS else " on"
+    bounds = f" from {format_duration(least)}{upper}"
+    return Rule(f"a duration like 1h30m, 15s or 500ms{bounds}", read, format_duration)
+
+
+def size(least: int, most: int) -> Rule:
+    """A number of bytes within bounds."""
+
+    def read(value: object) -> int:
+        found = parse_size(value)
+        if not least <= found <= most:
+            raise ValueError
+        return found
+
+    return Rule(f"a size like 512MB from {format_size(least)} to {format_size(most)}", read, format_size)
+
+
+def flag() -> Rule:
+    """True or false."""
+
+    def read(value: object) -> bool:
+        if isinstance(value, Filled):
+            value = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(value.lower())
+        if value is True or value is False:
+            return value
+        raise ValueError
+
+    return Rule("true or false", read, lambda value: "true" if value else "false")
+
+
+def choice(*names: str) -> Rule:
+    """One of a few words."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value.lower() not in names:
+            raise ValueError
+        return value.lower()
+
+    return Rule(f"{', '.join(names[:-1])} or {names[-1]}", read)
+
+
+def text(wants: str, accept: Callable[[str], bool], *, secret: bool = False) -> Rule:
+    """Text that `accept` accepts."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not accept(value):
+            raise ValueError
+        return str(value)
+
+    return Rule(wants, read, secret=secret)
+
+
+def is_name(value: str) -> bool:
+    """True for the name of a queue or a type key: 1 … 255 printable ASCII characters, no space at its ends."""
+    return 0 < len(value) <= 255 and value.isascii() and value.isprintable() and value == value.strip()

@@ -1,0 +1,97 @@
+"""Every option of chokaq.yaml, by section: its name and its rule. The defaults and meanings stand in chokaq.config.settings."""
+
+import re
+
+from chokaq.config.rules import DAY, HOUR, INT_MS, MINUTE, Rule, choice, duration, flag, integer, number, size, text
+
+Section = dict[str, Rule]
+
+_MEBI = 1024 * 1024
+
+POLICY: Section = {
+    "max_attempts": integer(1, 10_000),
+    "retry_base_delay": duration(0.001, INT_MS),
+    "retry_max_delay": duration(0.001, INT_MS),
+    "retry_multiplier": number(1, 1_000),
+    "retry_jitter": duration(0, INT_MS),
+    "max_job_age": duration().or_null(),
+    "execution_timeout": duration().or_null(),
+    "on_timeout": choice("dead_letter", "retry"),
+    "hard_limit_grace": duration(0, DAY),
+    "on_crash": choice("dead_letter", "retry"),
+    "crash_limit": integer(1, 1_000),
+    "unknown_type_delay": duration(0.001, INT_MS),
+    "unknown_type_grace": duration(0),
+}
+
+QUEUE: Section = {
+    "max_workers": integer(1, 10_000),
+    "processes": integer(1, 256),
+    "prefetch": integer(0, 1_000).or_null(),
+    "fleet_max_workers": integer(1, 100_000).or_null(),
+    "poll_min": duration(0.001, HOUR),
+    "poll_max": duration(0.001, HOUR),
+    "heartbeat": duration(0.1, HOUR),
+    "fetched_timeout": duration(1, INT_MS),
+    "zombie_timeout": duration(1, INT_MS),
+    "stall_limit": duration(1, DAY),
+    "max_jobs": integer(1, 1_000_000_000).or_null(),
+    "max_memory": size(16 * _MEBI, 1024**5).or_null(),
+    "archive_retention": duration(1).or_null(),
+    "dlq_retention": duration(1).or_null(),
+}
+
+DATABASE: Section = {
+    "url": text(
+        "a URL: sqlite:///path or mssql://user:password@host/database", lambda value: "://" in value, secret=True
+    ),
+    "schema": text(
+        "a plain name (letters, digits, _)", lambda value: bool(re.fullmatch(r"[A-Za-z_]\w{0,62}", value, re.ASCII))
+    ),
+    "connect_timeout": duration(1, HOUR),
+    "command_timeout": duration(1, HOUR),
+    "lock_timeout": duration(0.1, HOUR),
+    "retries": integer(0, 100),
+    "retry_base_delay": duration(0.001, MINUTE),
+    "odbc_driver": text("the name or file of an ODBC driver", lambda value: bool(value.strip())).or_null(),
+}
+
+SUPERVISOR: Section = {
+    "shutdown_grace": duration(1, DAY),
+    "respawn_min": duration(0.01, HOUR),
+    "respawn_max": duration(0.01, HOUR),
+    "boot_timeout": duration(1, DAY),
+}
+
+MAINTENANCE: Section = {
+    "rescue_interval": duration(1, DAY),
+    "retention_interval": duration(1, DAY),
+    "rollup_interval": duration(1, DAY),
+    "batch_size": integer(1, 1_000),
+}
+
+ENVELOPE: Section = {"max_payload_bytes": size(1, 1_000_000)}
+
+TOP: Section = {
+    "app": text(
+        "package.module:attribute", lambda value: bool(re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", value))
+    ).or_null(),
+    "production": flag(),
+    "log_level": choice("debug", "info", "warning", "error", "critical"),
+    "log_format": choice("console", "json"),
+}
+"""The options that are no sections themselves."""
+
+SECTIONS = ("database", "queues", "defaults", "types", "supervisor", "maintenance", "envelope")
+
+ENVIRONMENT = {
+    "CHOKAQ_DATABASE_URL": ("database", "url"),
+    "CHOKAQ_APP": ("app",),
+    "CHOKAQ_PRODUCTION": ("production",),
+    "CHOKAQ_LOG_LEVEL": ("log_level",),
+    "CHOKAQ_LOG_FORMAT": ("log_format",),
+}
+"""Environment variables that win over the YAML, and the option each one sets."""
+
+OTHER_ENVIRONMENT = ("CHOKAQ_CONFIG", "CHOKAQ_QUEUES")
+"""The YAML file to read; the queues a worker serves (a comma-separated part of those it knows)."""
