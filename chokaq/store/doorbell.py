@@ -53,7 +53,6 @@ class Doorbell:
     def __init__(self, identity: str) -> None:
         """`identity`: `Store.identity` of the database."""
         self._identity = identity
-        self._sender: socket.socket | None = None
 
     def ring(self, queue: str) -> None:
         """Wake one child of the queue, if any listens here. Never blocks, never raises."""
@@ -98,22 +97,23 @@ class Doorbell:
         if not names:
             return
         _check_ours(folder)
-        if self._sender is None:
-            self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-            self._sender.setblocking(False)
         random.shuffle(names)
-        for name in names:
-            path = folder / name
-            try:
-                with _address(path) as address:
-                    self._sender.sendto(b"\0", address)
-            except OSError as error:
-                # Nobody holds it any more. A full one (EAGAIN) belongs to a child that is awake anyway: the next.
-                if error.errno == errno.ECONNREFUSED:
-                    with contextlib.suppress(OSError):
-                        path.unlink()
-            else:
-                return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+            sender.setblocking(False)
+            any(_rung(sender, folder / name) for name in names)
+
+
+def _rung(sender: socket.socket, path: Path) -> bool:
+    try:
+        with _address(path) as address:
+            sender.sendto(b"\0", address)
+    except OSError as error:
+        # Nobody holds it any more. A full one (EAGAIN) belongs to a child that is awake anyway. Either way: the next.
+        if error.errno == errno.ECONNREFUSED:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        return False
+    return True
 
 
 def _check_ours(folder: Path) -> None:
