@@ -19,12 +19,14 @@ class AppFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     queues: list[str]
     """Every queue a job type or a pipe goes to, sorted."""
-    jobs: dict[str, str | None] = {}
-    """Type key → its queue (None: named at enqueue)."""
+    jobs: dict[str, str] = {}
+    """Type key → its queue."""
     handled: list[str] = []
     """Type keys that have a handler."""
     pipes: list[str] = []
     """Queues that are pipes."""
+    strays: list[str] = []
+    """One sentence for each handler of a type that is not registered."""
     error: str | None = None
     """Why the application could not be imported."""
 
@@ -33,10 +35,11 @@ def facts_of(app: Any) -> AppFacts:
     """Read an application's registry."""
     registry = app.registry
     return AppFacts(
-        queues=sorted(registry.queues()),
-        jobs={job.type_key: job.queue for job in registry.jobs()},
-        handled=sorted(job.type_key for job in registry.jobs() if job.handler is not None),
-        pipes=sorted(registry.pipes()),
+        queues=sorted(registry.queues),
+        jobs={job.type_key: job.queue for job in registry.jobs},
+        handled=sorted(job.type_key for job in registry.jobs if registry.handler_of(job) is not None),
+        pipes=sorted(registry.pipes),
+        strays=registry.stray_handlers(),
     )
 
 

@@ -23,6 +23,8 @@ class Rule:
     """Completes `must be …`."""
     read: Callable[[object], object]
     """Answers the typed value; raises ValueError or TypeError."""
+    span: str = ""
+    """What is allowed, in a few words, for the example file."""
     show: Callable[[Any], str] = str
     """A typed value as it is written in YAML."""
     optional: bool = False
@@ -37,7 +39,7 @@ class Rule:
         else:
             try:
                 return self.read(value)
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, OverflowError):
                 pass
         got = "a value not shown here" if self.secret else shown(value)
         raise ValueError(f"must be {self.wants}{' or null' if self.optional else ''}, got {got}")
@@ -77,7 +79,7 @@ def integer(least: int, most: int) -> Rule:
             raise ValueError
         return number
 
-    return Rule(f"a whole number from {least:,} to {most:,}", read)
+    return Rule(f"a whole number from {least:,} to {most:,}", read, f"{least:,} to {most:,}")
 
 
 def number(least: float, most: float) -> Rule:
@@ -91,7 +93,7 @@ def number(least: float, most: float) -> Rule:
             raise ValueError
         return float(found)
 
-    return Rule(f"a number from {least:g} to {most:g}", read, lambda value: f"{value:g}")
+    return Rule(f"a number from {least:g} to {most:g}", read, f"{least:g} to {most:g}", lambda value: f"{value:g}")
 
 
 def duration(least: float = 0.001, most: float = YEARS) -> Rule:
@@ -103,9 +105,9 @@ def duration(least: float = 0.001, most: float = YEARS) -> Rule:
             raise ValueError
         return seconds
 
-    upper = f" to {format_duration(most)}" if most < YEARS else " on"
-    bounds = f" from {format_duration(least)}{upper}"
-    return Rule(f"a duration like 1h30m, 15s or 500ms{bounds}", read, format_duration)
+    upper = f"to {format_duration(most)}" if most < YEARS else "on"
+    span = f"{format_duration(least)} {upper}"
+    return Rule(f"a duration like 1h30m, 15s or 500ms from {span}", read, span, format_duration)
 
 
 def size(least: int, most: int) -> Rule:
@@ -117,7 +119,8 @@ def size(least: int, most: int) -> Rule:
             raise ValueError
         return found
 
-    return Rule(f"a size like 512MB from {format_size(least)} to {format_size(most)}", read, format_size)
+    span = f"{format_size(least)} to {format_size(most)}"
+    return Rule(f"a size like 512MB from {span}", read, span, format_size)
 
 
 def flag() -> Rule:
@@ -130,7 +133,7 @@ def flag() -> Rule:
             return value
         raise ValueError
 
-    return Rule("true or false", read, lambda value: "true" if value else "false")
+    return Rule("true or false", read, "true or false", lambda value: "true" if value else "false")
 
 
 def choice(*names: str) -> Rule:
@@ -141,7 +144,8 @@ def choice(*names: str) -> Rule:
             raise ValueError
         return value.lower()
 
-    return Rule(f"{', '.join(names[:-1])} or {names[-1]}", read)
+    words = f"{', '.join(names[:-1])} or {names[-1]}"
+    return Rule(words, read, words)
 
 
 def text(wants: str, accept: Callable[[str], bool], *, secret: bool = False) -> Rule:

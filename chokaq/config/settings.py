@@ -39,7 +39,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     unknown_type_delay: float = 30.0
     """A job of a type this child does not know is handed back for that long (a rolling deploy)."""
     unknown_type_grace: float = 900.0
-    """… and stops as FatalError once it has been due for that long."""
+    """A job of an unknown type stops as FatalError once it has been due for that long."""
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     poll_min: float = 0.05
     """Idle polling begins at this interval and backs off, with jitter; the doorbell wakes it at once."""
     poll_max: float = 1.0
-    """… up to this interval."""
+    """Idle polling backs off up to this interval."""
     heartbeat: float = 10.0
     """Leases are renewed this often."""
     fetched_timeout: float = 600.0
@@ -104,7 +104,7 @@ class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
     respawn_min: float = 0.5
     """A child that died is replaced after this delay, which doubles with every death in a row, with jitter."""
     respawn_max: float = 30.0
-    """… up to this delay."""
+    """The delay before a replacement doubles up to this."""
     boot_timeout: float = 60.0
     """A child that is not ready after this is killed and counted as a boot failure."""
 
@@ -140,7 +140,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     envelope: EnvelopeSettings = EnvelopeSettings()
     """Limits of what may be enqueued."""
     log_level: str = "info"
-    """Least level that is logged: debug, info, warning, error or critical."""
+    """Least level that is logged."""
     log_format: Literal["console", "json"] = "console"
     """`console` for people, `json` for machines: one line per event, on stderr."""
     source: Path | None = None

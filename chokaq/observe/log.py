@@ -1,0 +1,102 @@
+"""Logging: structlog events, one line each, on stderr; for people or as JSON; without secrets."""
+
+import logging
+import os
+import sys
+from collections.abc import MutableMapping
+from datetime import datetime
+from typing import Any, cast
+
+import structlog
+
+from chokaq.observe.redact import redact_event
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+
+
+def configure_logging(level: str = "info", format: str = "console") -> None:  # noqa: A002 - the setting's own name
+    """Send structlog and the standard library's logging to stderr.
+
+    `level`: debug, info, warning, error or critical. `format`: `console` (local time, for people) or `json` (UTC). May be called
+    again, also after a fork: a line is one write, nothing is buffered and no lock is held.
+    """
+    as_json = format == "json"
+    number = LEVELS[level]
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time") if as_json else _local_time,
+            structlog.processors.StackInfoRenderer(),
+            structlog.processors.format_exc_info,
+            redact_event,
+            *(_json_processors() if as_json else [_console_renderer()]),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=_Stderr,
+        cache_logger_on_first_use=False,
+    )
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, _Bridge)]:
+        root.removeHandler(handler)
+    if not root.handlers:
+        root.addHandler(_Bridge())
+        root.setLevel(number)
+
+
+def _local_time(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    event["timestamp"] = datetime.now().astimezone().isoformat(sep=" ", timespec="milliseconds")
+    return event
+
+
+def _json_processors() -> list[structlog.typing.Processor]:
+    return [
+        structlog.processors.EventRenamer("event"),
+        structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
+    ]
+
+
+def _console_renderer() -> structlog.typing.Processor:
+    return structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+        pad_event_to=28,
+        exception_formatter=structlog.dev.plain_traceback,
+    )
+
+
+class _Stderr:
+    """Writes a line with one call, so that lines of several processes do not mix."""
+
+    def __init__(self, *_args: object) -> None:
+        pass
+
+    def msg(self, line: str) -> None:
+        """Write one event; a stderr that is gone or full is no reason to fail."""
+        try:
+            descriptor = sys.stderr.fileno()
+        except (OSError, ValueError, AttributeError):
+            descriptor = -1
+        try:
+            if descriptor < 0:
+                sys.stderr.write(line + "\n")
+            else:
+                os.write(descriptor, (line + "\n").encode("utf-8", "backslashreplace"))
+        except (OSError, ValueError, AttributeError):
+            return
+
+    debug = info = warning = warn = error = critical = fatal = exception = log = msg
+
+
+class _Bridge(logging.Handler):
+    """Hands what libraries log through the standard library to structlog."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            message = record.getMessage()
+        except Exception:  # noqa: BLE001 - a library's broken format string
+            message = str(record.msg)
+        logger = cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
+        context: dict[str, Any] = {"logger": record.name}
+        if record.exc_info and record.exc_info[0] is not None:
+            context["exc_info"] = record.exc_info
+        logger.log(max(10, record.levelno // 10 * 10), message, **context)
