@@ -7,11 +7,17 @@ import typer
 
 
 def demo(
-    scale: Annotated[float, typer.Option(help="Share of the workload: 1 is 1,000 e-mails, 50,000 messages, 300 reports.")] = 1.0,
+    scale: Annotated[
+        float, typer.Option(help="Share of the workload: 1 is 1,000 e-mails, 50,000 messages, 300 reports.")
+    ] = 1.0,
     database: Annotated[str | None, typer.Option(help="Database URL; default: a SQLite file of its own.")] = None,
     kill: Annotated[bool, typer.Option("--kill/--no-kill", help="Kill one child with SIGKILL halfway.")] = True,
-    keep: Annotated[bool, typer.Option(help="Keep the folder (database, reports, worker log) and print its path.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line instead of tables.")] = False,
+    keep: Annotated[
+        bool, typer.Option(help="Keep the folder (database, reports, worker log) and print its path.")
+    ] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object as the last line instead of tables.")
+    ] = False,
 ) -> None:
     """Really send e-mails and messages and compute Excel reports, kill a child halfway, and account for every job.
 

@@ -47,7 +47,9 @@ def percentile(values: Sequence[float], share: float) -> float:
     return values[min(len(values) - 1, int(len(values) * share))] if values else 0.0
 
 
-def account(queue: str, fates: Sequence[JobFate], arrivals: Mapping[str, int], *, retried: int, seconds: float) -> QueueAccount:
+def account(
+    queue: str, fates: Sequence[JobFate], arrivals: Mapping[str, int], *, retried: int, seconds: float
+) -> QueueAccount:
     """Account for a queue's jobs. `arrivals`: how often each job's effect arrived outside; `seconds`: how long the run took."""
     line = QueueAccount(queue=queue, enqueued=len(fates), retried=retried)
     for fate in fates:

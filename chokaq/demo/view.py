@@ -50,7 +50,18 @@ class LiveTable:
 def final_table(verdict: Verdict) -> Table:
     """Every job accounted for."""
     table = Table(title=f"Every job accounted for, {verdict.seconds:.1f} s", title_justify="left")
-    columns = ("queue", "enqueued", "succeeded", "failed", "zombie", "retried", "received", "duplicates", "lost", "per second")
+    columns = (
+        "queue",
+        "enqueued",
+        "succeeded",
+        "failed",
+        "zombie",
+        "retried",
+        "received",
+        "duplicates",
+        "lost",
+        "per second",
+    )
     for name in columns:
         table.add_column(name, justify="left" if name == "queue" else "right", overflow="fold")
     for line in verdict.queues.values():
@@ -71,7 +82,9 @@ def sentences(verdict: Verdict) -> list[str]:
         said.append(f"child {verdict.killed_pid} was killed while it ran {verdict.killed_running} jobs")
     if duplicates:
         explained = duplicates - verdict.unexplained
-        said.append(f"{duplicates} duplicates: {explained} of jobs the killed child was running, {verdict.unexplained} unexplained")
+        said.append(
+            f"{duplicates} duplicates: {explained} of jobs the killed child was running, {verdict.unexplained} unexplained"
+        )
     if verdict.unfinished:
         said.append(f"{verdict.unfinished} jobs did not end in time")
     if verdict.worker_exit_code:

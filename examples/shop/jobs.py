@@ -9,9 +9,9 @@ from pathlib import Path
 import aiohttp
 import aiosmtplib
 import msgspec
-from shop.reports import build_report
 
 from chokaq import ChokaQ, FatalError, JobContext, Throttled
+from shop.reports import build_report
 
 app = ChokaQ()
 

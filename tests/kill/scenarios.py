@@ -95,9 +95,7 @@ SCENARIOS: dict[str, Scenario] = {
     "register_worker": Scenario(P, lambda s, st: s.register_worker(info(NEWCOMER_ID)), {False: {P}, True: {P}}),
     "fetch_jobs": Scenario(P, lambda s, st: s.fetch_jobs(st.worker, 1, JOBS), {False: {P}, True: {P}}),
     "fetch_jobs_capped": Scenario(P, lambda s, st: s.fetch_jobs(st.worker, 1, JOBS, JOBS), {False: {P}, True: {P}}),
-    "start_jobs": Scenario(
-        F, lambda s, st: s.start_jobs(st.worker, st.held), {False: {P}, True: {JobStatus.ZOMBIE}}
-    ),
+    "start_jobs": Scenario(F, lambda s, st: s.start_jobs(st.worker, st.held), {False: {P}, True: {JobStatus.ZOMBIE}}),
     "keep_alive": Scenario(
         R,
         lambda s, st: s.keep_alive(st.worker, [Beat(h.id, h.lease, 50, "half") for h in st.held], Figures(3, 0, 1, 2)),

@@ -1,4 +1,4 @@
-"""SIGKILL between any two statements of every operation of the embedded store (C10): all or nothing, and the repeat completes it."""
+"""SIGKILL between any two statements of every embedded operation (C10): all or nothing, and a repeat completes it."""
 
 import shutil
 import signal
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kill.scenarios import JOBS, POLICIES, QUEUE, SCENARIOS, WORKER_ID, resume, ulid
-from tests.kill.snapshots import TABLES, snapshot
-
 from chokaq.store.open import open_store
+
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.records import DeathNotice
+from tests.kill.scenarios import JOBS, POLICIES, QUEUE, SCENARIOS, WORKER_ID, resume, ulid
+from tests.kill.snapshots import TABLES, snapshot, without_repeats
 
 PROGRAM = Path(__file__).parent / "programs" / "doomed.py"
 MOST_STATEMENTS = 60
@@ -35,7 +35,9 @@ def picture(file: Path) -> dict[str, Any]:
     connection = sqlite3.connect(file)
     connection.row_factory = sqlite3.Row
     try:
-        return snapshot({table: [dict(row) for row in connection.execute(f"SELECT * FROM {table}")] for table in TABLES})
+        return snapshot(
+            {table: [dict(row) for row in connection.execute(f"SELECT * FROM {table}")] for table in TABLES}
+        )
     finally:
         connection.close()
 
@@ -68,7 +70,9 @@ def bury_worker(file: Path) -> set[Any]:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_kill_between_any_two_statements_leaves_all_or_nothing_and_a_repeat_completes_it(name: str, tmp_path: Path) -> None:
+def test_a_kill_between_any_two_statements_leaves_all_or_nothing_and_a_repeat_completes_it(
+    name: str, tmp_path: Path
+) -> None:
     prepared = tmp_path / "prepared.db"
     assert doom(prepared, name, "prepare") == 0
     undisturbed = copy(prepared, tmp_path / "undisturbed.db")
@@ -85,12 +89,9 @@ def test_a_kill_between_any_two_statements_leaves_all_or_nothing_and_a_repeat_co
         grave = copy(victim, tmp_path / f"{statement}-grave.db")
         assert bury_worker(grave) == SCENARIOS[name].after_crash[committed], f"killed before statement {statement}"
         repeat_call(victim, name)
-        assert _without_repeats(picture(victim), name) == _without_repeats(after, name), f"killed before statement {statement}"
+        assert without_repeats(picture(victim), name) == without_repeats(after, name), (
+            f"killed before statement {statement}"
+        )
     else:
         pytest.fail(f"{name} ran more than {MOST_STATEMENTS} statements")
     assert statement > 1, "the call ran no statement at all"
-
-
-def _without_repeats(shown: dict[str, Any], name: str) -> dict[str, Any]:
-    """An operator's repeated order is an order of its own in the audit log."""
-    return {table: rows for table, rows in shown.items() if not (name == "set_queue" and table == "AuditLog")}

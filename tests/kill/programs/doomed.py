@@ -14,10 +14,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from tests.kill.scenarios import SCENARIOS, prepare, resume
-
 from chokaq.store.open import open_store
+
 from chokaq.store.options import DatabaseSettings
+from tests.kill.scenarios import SCENARIOS, prepare, resume
 
 connections: list[sqlite3.Connection] = []
 
