@@ -6,6 +6,8 @@ from chokaq.config.document import path_text
 from chokaq.config.durations import format_duration
 from chokaq.config.errors import Problem
 from chokaq.config.settings import Policy, Settings
+from chokaq.store.errors import StoreMisconfigured
+from chokaq.store.url import SQLITE, DatabaseUrl
 
 
 def check_combinations(settings: Settings) -> list[Problem]:
@@ -18,14 +20,18 @@ def check_combinations(settings: Settings) -> list[Problem]:
     if supervisor.respawn_max < supervisor.respawn_min:
         place = ("supervisor", "respawn_max")
         problems.append(_below(place, supervisor.respawn_max, "respawn_min", supervisor.respawn_min))
-    scheme = settings.database.url.partition("://")[0].lower()
-    if scheme not in {"sqlite", "mssql"}:
-        message = f"must begin with sqlite:/// or mssql://, got {scheme}://"
-        problems.append(Problem("database.url", message))
-    elif settings.production and scheme == "sqlite":
-        message = "must be SQL Server (mssql://…) when production is true, got a sqlite URL; name a server or set production: false"
-        problems.append(Problem("database.url", message))
-    return problems
+    return problems + _database(settings)
+
+
+def _database(settings: Settings) -> list[Problem]:
+    try:
+        scheme = DatabaseUrl.parse(settings.database.url).scheme
+    except StoreMisconfigured as error:
+        return [Problem("database.url", str(error).removeprefix("database.url: "))]
+    if settings.production and scheme == SQLITE:
+        message = "production: true refuses SQLite; name a SQL Server (mssql://…), or set production: false"
+        return [Problem("database.url", message)]
+    return []
 
 
 def _policies(settings: Settings) -> list[Problem]:

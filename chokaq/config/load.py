@@ -175,7 +175,7 @@ def _types(reader: Reader, value: object) -> dict[str, dict[str, object]]:
 
 def absolute_sqlite(url: str, folder: Path) -> str:
     """A `sqlite:///` URL with its path made absolute against `folder`; any other URL as it is."""
-    match = re.fullmatch(r"sqlite:///([^?#]*)(.*)", url, re.DOTALL)
+    match = re.fullmatch(r"sqlite:///([^?]*)(.*)", url, re.DOTALL)
     if match is None or match[1].startswith("/") or match[1] in {"", ":memory:"}:
         return url
     return f"sqlite:///{quote(str(folder), safe='/')}/{match[1].removeprefix('./')}{match[2]}"

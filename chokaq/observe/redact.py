@@ -7,11 +7,13 @@ from typing import Any
 HIDDEN = "***"
 
 _SECRET_KEY = re.compile(
-    r"pass(word|wd|phrase)?$|pwd$|secret|token|api_?key|authorization|credential|private_?key|connection_?string", re.IGNORECASE
+    r"pass(word|wd|phrase)?$|pwd$|secret|token|api_?key|authorization|credential|private_?key|connection_?string",
+    re.IGNORECASE,
 )
-_URL = re.compile(r"(?P<head>\b[a-z][a-z0-9+.-]*://[^\s:/?#@]*):[^\s'"]*@", re.IGNORECASE)
+_URL = re.compile(r"(?P<head>\b[a-z][a-z0-9+.-]*://[^\s:/?#@]*):[^\s'\"]*@", re.IGNORECASE)
 _PAIR = re.compile(
-    r"(?P<head>\b(?:pwd|password|passwd|secret|token|access_?token|api_?key)\s*=\s*)(?:\{[^}]*\}|[^\s;&,'\"]+)", re.IGNORECASE
+    r"(?P<head>\b(?:pwd|password|passwd|secret|token|access_?token|api_?key)\s*=\s*)(?:\{[^}]*\}|[^\s;&,'\"]+)",
+    re.IGNORECASE,
 )
 
 
