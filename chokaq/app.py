@@ -1,0 +1,285 @@
+"""ChokaQ: what an application holds. Registrations, and everything that goes to the store on its behalf."""
+
+import asyncio
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import msgspec
+
+from chokaq.config import load_settings
+from chokaq.config.settings import Policy, Settings
+from chokaq.jobs.enqueue import Enqueue, Options, compose
+from chokaq.jobs.errors import JobNotFound
+from chokaq.jobs.profile import Profile, Registrar
+from chokaq.store.batching import chunks, enqueue_folded
+from chokaq.store.client import ClientLane
+from chokaq.store.protocol import Session, Store
+from chokaq.store.records import CancelAnswer, Enqueued, JobView, NewJob
+
+if TYPE_CHECKING:
+    import svcs
+
+WAIT_MIN, WAIT_MAX = 0.01, 1.0
+DEFAULT_ACTOR = "application"
+
+
+class ChokaQ(Registrar):
+    """An application's jobs. Create one per process at import time; it opens nothing until it is used, and survives forks.
+
+    Methods that reach the store come as a coroutine and, with `_sync`, for threads; both may be called from any thread or loop.
+    They raise StoreUnavailable when the store stays away for longer than the retries last, SchemaMismatch and StoreMisconfigured
+    when it is not what it should be, and what they say themselves.
+    """
+
+    def __init__(self, settings: Settings | str | Path | None = None) -> None:
+        """`settings`: Settings, or the path of a YAML file; None: searched when first needed (see load_settings)."""
+        super().__init__()
+        self._services: svcs.Registry | None = None
+        self._given = settings
+        self._settings: Settings | None = settings if isinstance(settings, Settings) else None
+        self._lane: tuple[Store, ClientLane] | None = None
+        self._lock = threading.RLock()
+
+    # ── settings and store ────────────────────────────────────────────────────────────────────────────────────────────
+    @property
+    def settings(self) -> Settings:
+        """The settings, read when first asked for. Raises ConfigError listing everything that is wrong with them."""
+        if self._settings is None:
+            with self._lock:
+                if self._settings is None:
+                    self._settings = load_settings(None if self._given is None else Path(str(self._given)))
+        return self._settings
+
+    @property
+    def store(self) -> Store:
+        """The place where the jobs live; holds no connection."""
+        return self._opened()[0]
+
+    @property
+    def services(self) -> "svcs.Registry":
+        """Where the parameters of handlers come from; register factories and values here."""
+        if self._services is None:
+            # Imported late: svcs brings the web frameworks it finds along, half a second that commands need not spend.
+            import svcs
+
+            with self._lock:
+                if self._services is None:
+                    self._services = svcs.Registry()
+        return self._services
+
+    def bind(self, settings: Settings) -> None:
+        """Use these settings from now on. A worker binds its own, so that its handlers enqueue into the same store."""
+        self.close()
+        with self._lock:
+            self._settings, self._lane = settings, None
+
+    @contextlib.contextmanager
+    def bound_to(self, settings: Settings) -> Iterator[None]:
+        """Use other settings inside a `with` block (for tests)."""
+        before = self._settings
+        self.bind(settings)
+        try:
+            yield
+        finally:
+            self.close()
+            with self._lock:
+                self._settings, self._lane = before, None
+
+    def policy(self, queue: str, type_key: str) -> Policy:
+        """The policy of a type in a queue: YAML of the type, then the registration's, then YAML of the queue, then defaults."""
+        settings = self.settings
+        known = self.registry.find(type_key)
+        if known is None or not known.policy:
+            return settings.policy(queue, type_key)
+        fields = {**known.policy, **settings.types.get(type_key.lower(), {})}
+        return msgspec.structs.replace(settings.policy(queue, type_key), **fields)
+
+    def include(self, profile: Profile) -> None:
+        """Add a profile's registrations. Raises RegistrationError when one of them is taken. Nothing can be added to it later."""
+        self.registry.include(profile.registry)
+        profile.close()
+
+    # ── enqueue ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    async def enqueue(self, job: object, payload: object = None, /, **options: Unpack[Options]) -> Enqueued:
+        """Accept a job durably; the answer comes after the commit.
+
+        `job`: an object of a registered contract; or a type key, with the job or plain data for it as `payload`. The answer says
+        the id, whether the job was created or an existing one holds its idempotency key, that job's state, and whether its payload
+        differs. Concurrent calls share round trips. Raises UnknownJobType, PayloadError, PayloadTooLarge and EnqueueError before
+        anything is stored.
+        """
+        return (await self._client.enqueue([self._compose(Enqueue(job, payload, **options))]))[0]
+
+    def enqueue_sync(self, job: object, payload: object = None, /, **options: Unpack[Options]) -> Enqueued:
+        """As `enqueue`, for threads."""
+        return self._client.enqueue_sync([self._compose(Enqueue(job, payload, **options))])[0]
+
+    async def enqueue_many(self, jobs: Iterable[object]) -> list[Enqueued]:
+        """Accept many jobs: one answer each, in order; one round trip and one transaction per thousand (or 4 MB).
+
+        Items are jobs, or `Enqueue(job, …)` with options of their own. All are checked before the first is sent; of items with an
+        equal idempotency key the first one wins. A failure between two transactions carries a note that says how far it came.
+        """
+        return await self._client.enqueue(self._compose_all(jobs))
+
+    def enqueue_many_sync(self, jobs: Iterable[object]) -> list[Enqueued]:
+        """As `enqueue_many`, for threads."""
+        return self._client.enqueue_sync(self._compose_all(jobs))
+
+    def enqueue_in(self, cursor: Any, job: object, payload: object = None, /, **options: Unpack[Options]) -> Enqueued:
+        """Enqueue on the caller's own cursor (pyodbc or sqlite3): visible with the commit, gone with the rollback.
+
+        Blocks, and is not retried: the transaction is the caller's. A cursor in autocommit is refused. Call `ring(queue)` after
+        the commit when a worker on this host should start at once instead of at its next poll.
+        """
+        return self._in(cursor, [self._compose(Enqueue(job, payload, **options))])[0]
+
+    def enqueue_many_in(self, cursor: Any, jobs: Iterable[object]) -> list[Enqueued]:
+        """As `enqueue_in`, for many jobs (see `enqueue_many`), all in the caller's transaction."""
+        return self._in(cursor, self._compose_all(jobs))
+
+    def ring(self, *queues: str) -> None:
+        """Wake an idle worker of each queue on this host. Never blocks, never raises."""
+        self._client.ring(*queues)
+
+    # ── afterwards ────────────────────────────────────────────────────────────────────────────────────────────────────
+    async def get(self, job_id: str) -> JobView | None:
+        """The job with payload, headers and progress note, from whichever pillar; None when there is no such job."""
+        return await self._client.call(_get(job_id))
+
+    def get_sync(self, job_id: str) -> JobView | None:
+        """As `get`, for threads."""
+        return self._client.call_sync(_get(job_id))
+
+    async def cancel(self, job_id: str, *, reason: str | None = None, actor: str | None = None) -> CancelAnswer:
+        """Cancel a job: at once while it waits; a running one is told, and ends Cancelled unless it succeeds first.
+
+        `actor` and `reason` go to the audit log. The answer's `result` is cancelled, requested, final or unknown.
+        """
+        return await self._client.call(_cancel(job_id, reason, actor))
+
+    def cancel_sync(self, job_id: str, *, reason: str | None = None, actor: str | None = None) -> CancelAnswer:
+        """As `cancel`, for threads."""
+        return self._client.call_sync(_cancel(job_id, reason, actor))
+
+    async def wait(self, job_id: str, timeout: float | timedelta | None = None) -> JobView:  # noqa: ASYNC109 - polls
+        """The job once it has succeeded or stopped. `timeout`: seconds or a timedelta; None: as long as it takes.
+
+        Raises TimeoutError, and JobNotFound when no pillar holds the job.
+        """
+        for pause in _pauses(job_id, timeout):
+            status = await self._client.status(job_id)
+            if status is None:
+                raise JobNotFound(f"there is no job {job_id}")
+            if status.is_final:
+                return _found(job_id, await self.get(job_id))
+            await asyncio.sleep(pause)
+        raise AssertionError("unreachable: _pauses ends by raising")
+
+    def wait_sync(self, job_id: str, timeout: float | timedelta | None = None) -> JobView:
+        """As `wait`, for threads."""
+        for pause in _pauses(job_id, timeout):
+            status = self._client.status_sync(job_id)
+            if status is None:
+                raise JobNotFound(f"there is no job {job_id}")
+            if status.is_final:
+                return _found(job_id, self.get_sync(job_id))
+            time.sleep(pause)
+        raise AssertionError("unreachable: _pauses ends by raising")
+
+    # ── end ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+    def close(self) -> None:
+        """Finish what is under way and close the connection; harmless when repeated. A later call opens a new one."""
+        with self._lock:
+            lane = self._lane
+        if lane is not None:
+            lane[1].close()
+
+    async def aclose(self) -> None:
+        """As `close`, without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    def _opened(self) -> tuple[Store, ClientLane]:
+        lane = self._lane
+        if lane is None:
+            with self._lock:
+                lane = self._lane
+                if lane is None:
+                    from chokaq.store.open import open_store
+
+                    database = self.settings.database
+                    store = open_store(database)
+                    lane = self._lane = (store, ClientLane(store, database))
+        return lane
+
+    @property
+    def _client(self) -> ClientLane:
+        return self._opened()[1]
+
+    def _compose(self, item: Enqueue) -> NewJob:
+        return compose(self.registry, item, self.settings.envelope.max_payload_bytes)
+
+    def _compose_all(self, jobs: Iterable[object]) -> list[NewJob]:
+        limit = self.settings.envelope.max_payload_bytes
+        return [compose(self.registry, job if isinstance(job, Enqueue) else Enqueue(job), limit) for job in jobs]
+
+    def _in(self, cursor: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        answers: list[Enqueued] = []
+        for chunk in chunks(jobs):
+            answers += enqueue_folded(lambda unique: self.store.enqueue_in(cursor, unique), chunk)
+        return answers
+
+
+def _get(job_id: str) -> Callable[[Session], JobView | None]:
+    return lambda session: session.get_job(job_id)
+
+
+def _cancel(job_id: str, reason: str | None, actor: str | None) -> Callable[[Session], CancelAnswer]:
+    return lambda session: session.cancel_jobs([job_id], actor or DEFAULT_ACTOR, reason, own_only=True)[0]
+
+
+def _found(job_id: str, view: JobView | None) -> JobView:
+    if view is None:
+        raise JobNotFound(f"job {job_id} has ended and was purged")
+    return view
+
+
+def _pauses(job_id: str, timeout: float | timedelta | None) -> Iterator[float]:
+    """Seconds to pause between two looks: growing, jittered, never past the timeout; then TimeoutError."""
+    limit = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    deadline = None if limit is None else time.monotonic() + limit
+    pause = WAIT_MIN
+    while True:
+        rest = None if deadline is None else deadline - time.monotonic()
+        yield (
+            pause * random.uniform(0.75, 1.25)
+            if rest is None
+            else min(pause * random.uniform(0.75, 1.25), max(rest, 0.0))
+        )
+        if deadline is not None and time.monotonic() >= deadline:
+            raise TimeoutError(f"job {job_id} has not ended within {limit:g} s")
+        pause = min(pause * 1.5, WAIT_MAX)

@@ -1,0 +1,26 @@
+"""The onion: middleware around a handler, composed once per route."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from chokaq.jobs.context import JobContext
+from chokaq.jobs.registry import Middleware
+
+Runner = Callable[[object, JobContext], Awaitable[object]]
+"""Runs one job: (job, context) → awaitable."""
+
+
+def compose(layers: Sequence[Middleware], inner: Runner) -> Runner:
+    """`inner` wrapped in `layers`, the first outermost; `inner` itself when there are none."""
+    for layer in reversed(layers):
+        inner = _wrap(layer, inner)
+    return inner
+
+
+def _wrap(layer: Middleware, inner: Runner) -> Runner:
+    async def run(job: object, ctx: JobContext) -> None:
+        async def go_on() -> None:
+            await inner(job, ctx)
+
+        await layer(job, ctx, go_on)
+
+    return run

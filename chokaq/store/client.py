@@ -1,0 +1,165 @@
+"""The client lane: how an application's enqueues and questions reach the store.
+
+One thread and one connection per process, whatever number of tasks, threads and event loops call. Batching is self-clocking: a
+call carries all that piled up while the previous one was under way; alone, a caller waits for nobody.
+"""
+
+import asyncio
+import atexit
+import contextlib
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from chokaq.lifecycle.states import JobStatus
+from chokaq.store.batching import chunks
+from chokaq.store.client_thread import ClientThread, Operation, Work
+from chokaq.store.doorbell import Doorbell
+from chokaq.store.errors import StoreError
+from chokaq.store.options import DatabaseSettings
+from chokaq.store.protocol import Session, Store
+from chokaq.store.records import Enqueued, NewJob
+
+_T = TypeVar("_T")
+EXIT_SECONDS = 2.0
+"""How long the end of the interpreter waits for a call that is still under way."""
+
+
+class ClientLane:
+    """Calls a store from any thread and any event loop. Opens its connection with the first call, and anew after a fork.
+
+    Passing errors are retried `options.retries` times inside a call, then StoreUnavailable reaches the caller; a job the store
+    refuses harms no other caller's job. Every method raises StoreError and its kinds.
+    """
+
+    def __init__(self, store: Store, options: DatabaseSettings) -> None:
+        self._store = store
+        self._options = options
+        self._lock = threading.Lock()
+        self._thread: ClientThread | None = None
+        self._bell = Doorbell(store.identity)
+        self_ref = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: _forget(self_ref))
+        _lanes.add(self)
+
+    # ── enqueue ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Accept jobs durably; one answer per job, in order. Every thousand jobs (4 MB) is a transaction of its own."""
+        answers: list[Enqueued] = []
+        for chunk in chunks(jobs):
+            with _accounted(answers, len(jobs)):
+                answers += await self._ask(rows=chunk)
+        return answers
+
+    def enqueue_sync(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """As `enqueue`, for threads: blocks until the store has answered."""
+        answers: list[Enqueued] = []
+        for chunk in chunks(jobs):
+            with _accounted(answers, len(jobs)):
+                answers += self._ask_sync(rows=chunk)
+        return answers
+
+    # ── everything else ───────────────────────────────────────────────────────────────────────────────────────────────
+    async def status(self, job_id: str) -> JobStatus | None:
+        """The state of a job; many waiters share a call."""
+        answer: list[JobStatus | None] = await self._ask(rows=[job_id])
+        return answer[0]
+
+    def status_sync(self, job_id: str) -> JobStatus | None:
+        """As `status`, for threads."""
+        answer: list[JobStatus | None] = self._ask_sync(rows=[job_id])
+        return answer[0]
+
+    async def call(self, operation: Callable[[Session], _T]) -> _T:
+        """Run an operation on the lane's connection, in its thread."""
+        answer: _T = await self._ask(operation=operation)
+        return answer
+
+    def call_sync(self, operation: Callable[[Session], _T]) -> _T:
+        """As `call`, for threads."""
+        answer: _T = self._ask_sync(operation=operation)
+        return answer
+
+    def ring(self, *queues: str) -> None:
+        """Wake an idle child of each queue on this host, if there is one. Never blocks, never raises."""
+        for queue in queues:
+            self._bell.ring(queue)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Finish what is under way and close the connection. A later call opens a new one."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.finish(timeout)
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    async def _ask(self, *, rows: Sequence[Any] = (), operation: Operation | None = None) -> Any:
+        loop = asyncio.get_running_loop()
+        work = Work(loop.create_future(), loop, rows=rows, operation=operation)
+        self._put(work)
+        return await work.future  # type: ignore[misc]
+
+    def _ask_sync(self, *, rows: Sequence[Any] = (), operation: Operation | None = None) -> Any:
+        future: Future[Any] = Future()
+        self._put(Work(future, None, rows=rows, operation=operation))
+        return future.result()
+
+    def _put(self, work: Work) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = ClientThread(self._store, self._options, self._ring_for)
+            self._thread.put(work)
+
+    def _ring_for(self, jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> None:
+        """After a commit: ring where new jobs are due already."""
+        self.ring(*due_queues(jobs, answers))
+
+
+def due_queues(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> set[str]:
+    """The queues in which these enqueues created jobs that are due now."""
+    now = datetime.now(UTC)
+    return {
+        job.queue
+        for job, answer in zip(jobs, answers, strict=True)
+        if answer.created and (job.due_at <= now if job.due_at is not None else job.delay_ms == 0)
+    }
+
+
+@contextlib.contextmanager
+def _accounted(answers: list[Enqueued], total: int) -> Any:
+    """A failure in the middle of a long list says how far it came."""
+    try:
+        yield
+    except StoreError as error:
+        if answers:
+            error.add_note(f"the first {len(answers):,} of {total:,} jobs had been accepted")
+        raise
+
+
+# ── forks and the end ─────────────────────────────────────────────────────────────────────────────────────────────────
+_lanes: "weakref.WeakSet[ClientLane]" = weakref.WeakSet()
+
+
+def _forget(reference: "weakref.ref[ClientLane]") -> None:
+    """In a forked child: the thread is not there, the connection is the parent's. Start without either."""
+    lane = reference()
+    if lane is None:
+        return
+    if lane._thread is not None:
+        # Closing the parent's connection here, if only by garbage collection, would end it for the parent. Never collect it.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(lane._thread))
+    lane._thread = None
+    lane._lock = threading.Lock()
+
+
+def _close_all() -> None:
+    for lane in list(_lanes):
+        lane.close(EXIT_SECONDS)
+
+
+atexit.register(_close_all)
