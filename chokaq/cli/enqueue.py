@@ -1,0 +1,141 @@
+"""`chokaq enqueue`: one job by hand."""
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chokaq.cli.common import Common, who
+from chokaq.cli.options import ActorOption, ConfigOption, DatabaseOption, JsonOption
+
+if TYPE_CHECKING:
+    from chokaq.config import Settings
+    from chokaq.jobs.envelope import Scope
+
+
+def register(program: typer.Typer) -> None:
+    """Add the command."""
+    program.command("enqueue")(enqueue)
+
+
+def enqueue(
+    ctx: typer.Context,
+    type_key: Annotated[str, typer.Argument(help="The job's type key, e.g. email.send.v1.")],
+    payload: Annotated[str, typer.Argument(help="The payload as JSON; `@file` reads a file, `-` stdin.")] = "{}",
+    queue: Annotated[
+        str | None,
+        typer.Option("--queue", "-q", help="Its queue; default: the one the application registers for the type."),
+    ] = None,
+    priority: Annotated[int, typer.Option(help="0 to 1,000,000; higher is served first.")] = 10,
+    delay: Annotated[str | None, typer.Option(help="Not before this long from now: 90s, 1h30m.")] = None,
+    at: Annotated[
+        str | None, typer.Option(help="Not before this instant: 2030-01-31T09:00+01:00 (without a zone: local).")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Idempotency key.")] = None,
+    scope: Annotated[
+        str | None, typer.Option(help="How long the key answers: active (default), retained, or a duration from now.")
+    ] = None,
+    tags: Annotated[str | None, typer.Option(help="Free text to find the job by.")] = None,
+    header: Annotated[list[str] | None, typer.Option("--header", help="NAME=VALUE; repeatable.")] = None,
+    actor: ActorOption = None,
+    config: ConfigOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Enqueue one job. The application is not imported when --queue is given: the payload is stored as it is."""
+    common = Common.of(ctx, config, database, as_json)
+    from chokaq.operations.enqueue import enqueue_job, raw_job
+
+    settings = common.settings()
+    text = _read(payload)
+    job = raw_job(
+        type_key,
+        text,
+        queue=queue if queue is not None else _queue_of(settings, type_key),
+        max_payload_bytes=settings.envelope.max_payload_bytes,
+        priority=priority,
+        delay=None if delay is None else _seconds("--delay", delay),
+        at=None if at is None else _instant(at),
+        key=key,
+        scope=None if scope is None else _scope(scope),
+        tags=tags,
+        created_by=who(actor, None).actor,
+        headers=dict(_pair(item) for item in header or []),
+    )
+    with common.connected() as (store, session):
+        answer = enqueue_job(store, session, job)
+    if common.as_json:
+        from chokaq.cli.output import print_json
+
+        print_json({"queue": job.queue, "type_key": job.type_key, "answer": answer})
+    elif answer.created:
+        typer.echo(f"{answer.id} enqueued in {job.queue}")
+    else:
+        differs = ", with another payload" if answer.payload_differs else ""
+        typer.echo(
+            f"{answer.id} already holds the key {job.idempotency_key} ({answer.status.label}{differs}); nothing enqueued"
+        )
+
+
+def _read(payload: str) -> str:
+    if payload == "-":
+        return sys.stdin.read()
+    if not payload.startswith("@"):
+        return payload
+    try:
+        return Path(payload[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"cannot read {payload[1:]}: {error}", param_hint="PAYLOAD") from None
+
+
+def _queue_of(settings: "Settings", type_key: str) -> str:
+    """The queue the application registers for the type, found out in a short-lived process."""
+    if settings.app is None:
+        raise typer.BadParameter(
+            "is needed, since no application is configured that would tell the queue", param_hint="--queue"
+        )
+    import difflib
+
+    from chokaq.config.complete import describe_app
+    from chokaq.operations.errors import OperationError
+
+    jobs = describe_app(settings).jobs
+    for key, queue in jobs.items():
+        if key.lower() == type_key.lower():
+            return queue
+    near = difflib.get_close_matches(type_key, jobs, n=1)
+    hint = f"did you mean {near[0]}?" if near else "name its --queue to enqueue it all the same"
+    raise OperationError(f"the application {settings.app} registers no job type {type_key!r}; {hint}")
+
+
+def _seconds(option: str, text: str) -> float:
+    from chokaq.config.durations import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a duration like 90s or 1h30m, got {text!r}", param_hint=option) from None
+
+
+def _instant(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"must be an instant like 2030-01-31T09:00, got {text!r}", param_hint="--at") from None
+
+
+def _scope(text: str) -> "Scope":
+    if text.lower() in {"active", "retained"}:
+        return text.lower()
+    from datetime import timedelta
+
+    return timedelta(seconds=_seconds("--scope", text))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise typer.BadParameter(f"must be NAME=VALUE, got {text!r}", param_hint="--header")
+    return name, value

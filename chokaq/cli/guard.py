@@ -1,0 +1,64 @@
+"""Turns every error a person can mend into one clear message and an exit code: no traceback, no password."""
+
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from chokaq.cli.common import Common
+from chokaq.cli.exits import Exit
+from chokaq.cli.output import print_json
+from chokaq.config.errors import ConfigError
+from chokaq.observe.redact import redact_text
+from chokaq.operations.errors import OperationError
+from chokaq.store.errors import SchemaMismatch, StoreError, StoreMisconfigured, StoreUnavailable
+
+
+class Program(TyperGroup):
+    """The root command: runs a subcommand and reports what it raises."""
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        """Run the command line. Known errors end the program with their exit code."""
+        try:
+            return super().invoke(ctx)
+        except (ConfigError, OperationError, StoreError) as error:
+            common = ctx.obj if isinstance(ctx.obj, Common) else Common()
+            report(error, common)
+            raise typer.Exit(exit_code(error)) from None
+
+
+def exit_code(error: Exception) -> Exit:
+    """The exit code that stands for an error."""
+    match error:
+        case ConfigError() | StoreMisconfigured():
+            return Exit.CONFIGURATION
+        case StoreUnavailable():
+            return Exit.UNREACHABLE
+        case SchemaMismatch():
+            return Exit.SCHEMA
+        case _:
+            return Exit.PROBLEM
+
+
+def report(error: Exception, common: Common) -> None:
+    """Say what is wrong: on stderr, and with `--json` as an object on stdout too."""
+    message = explain(error, common)
+    if common.as_json:
+        print_json({"error": {"kind": exit_code(error).name.lower(), "message": message}})
+    sys.stderr.write(f"chokaq: {message}\n")
+
+
+def explain(error: Exception, common: Common) -> str:
+    """The message of an error, with the setting to look at when the store is to blame."""
+    message = redact_text(str(error))
+    if isinstance(error, StoreMisconfigured | StoreUnavailable) and common.loaded is not None:
+        from chokaq.store.url import redact
+
+        origin = common.loaded.origins.get("database.url", "default")
+        message += f"\n  database.url is {redact(common.loaded.settings.database.url)} (from {origin})"
+    elif isinstance(error, SchemaMismatch) and "schema apply" not in message:
+        message += (
+            "\n  `chokaq schema check` names the differences; `chokaq schema apply` brings an older schema up to date"
+        )
+    return message

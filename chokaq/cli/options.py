@@ -1,0 +1,18 @@
+"""Options that several commands take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", "-c", help="The YAML file; else $CHOKAQ_CONFIG, else ./chokaq.yaml.")
+]
+DatabaseOption = Annotated[
+    str | None, typer.Option("--database", metavar="URL", help="Another database than the configuration names.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Answer with JSON on stdout, and nothing else there.")]
+ActorOption = Annotated[
+    str | None, typer.Option("--actor", help="Who does this, for the audit log; default: your user on this host.")
+]
+ReasonOption = Annotated[str | None, typer.Option("--reason", "-r", help="Why, for the audit log.")]

@@ -1,0 +1,150 @@
+"""What commands print: JSON with UTC times, tables with local times and human ages."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import orjson
+
+from chokaq.lifecycle.states import FailureReason, JobStatus
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+WIDE = 110
+"""Columns from which tables show more."""
+PIPED_WIDTH = 200
+"""A table that is not on a terminal is not cut."""
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it: states by name, times in UTC, structs as objects."""
+    match value:
+        case JobStatus() | FailureReason():
+            return value.label
+        case Enum():
+            return value.name.lower()
+        case datetime():
+            return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case msgspec.Struct():
+            return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+        case dict():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple() | set():
+            return [plain(item) for item in value]
+        case os.PathLike():
+            return os.fspath(value)
+        case _:
+            return value
+
+
+def embed(text: str | None) -> Any:
+    """JSON text as a part of a JSON answer, exactly as it is stored."""
+    return None if text is None else orjson.Fragment(text)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout, on one line."""
+    sys.stdout.write(orjson.dumps(plain(value)).decode() + "\n")
+    sys.stdout.flush()
+
+
+def console() -> "Console":
+    """A console on stdout: as wide as the terminal, or wide enough for everything when there is none."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
+    return Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
+
+
+def table(*columns: str, title: str | None = None) -> "Table":
+    """An empty table. A column named `>name` is aligned to the right, `!name` is never cut."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(
+        box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, padding=(0, 1), show_edge=False
+    )
+    for column in columns:
+        made.add_column(
+            column.lstrip(">!"),
+            justify="right" if column.startswith(">") else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=len(column.lstrip(">!")) if not column.startswith("!") else 26,
+        )
+    return made
+
+
+def number(value: int | None) -> str:
+    """A count with separators; a dash for none, nothing loud for zero."""
+    return "-" if value is None else f"{value:,}"
+
+
+def span(milliseconds: float | None) -> str:
+    """A duration in its two largest units: `850ms`, `4.2s`, `5m 12s`, `3d 4h`."""
+    if milliseconds is None:
+        return "-"
+    if milliseconds < 0:
+        return f"-{span(-milliseconds)}"
+    if milliseconds < 1_000:
+        return f"{milliseconds:.0f}ms"
+    if milliseconds < 9_950:
+        return f"{milliseconds / 1_000:.1f}s"
+    rest = round(milliseconds / 1_000)
+    parts: list[str] = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append(f"{count}{unit}" if count else "")
+        if len(parts) == 2:
+            break
+    return " ".join(filter(None, parts))
+
+
+def age(instant: datetime | None, now: datetime) -> str:
+    """How long ago, or how far ahead, an instant is: `5m 12s ago`, `in 2h`."""
+    if instant is None:
+        return "-"
+    passed = (now - instant).total_seconds() * 1_000
+    return f"{span(passed)} ago" if passed >= 0 else f"in {span(-passed)}"
+
+
+def local(instant: datetime | None) -> str:
+    """An instant in the local time zone, with the zone."""
+    return "-" if instant is None else instant.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def limit(milliseconds: int | None) -> str:
+    """A timeout as it is written in YAML; a dash for none."""
+    from chokaq.config.durations import format_duration
+
+    return "-" if milliseconds is None else format_duration(milliseconds / 1_000)
+
+
+_COLOURS = {
+    JobStatus.PENDING: "cyan",
+    JobStatus.FETCHED: "blue",
+    JobStatus.PROCESSING: "yellow",
+    JobStatus.SUCCEEDED: "green",
+    JobStatus.FAILED: "red",
+    JobStatus.CANCELLED: "magenta",
+    JobStatus.ZOMBIE: "red",
+    JobStatus.DROPPED: "bright_black",
+}
+
+
+def state(status: JobStatus) -> str:
+    """A state by name, coloured."""
+    return f"[{_COLOURS[status]}]{status.label}[/]"
+
+
+def safe(text: object) -> str:
+    """Text from the database as a table shows it: no markup, no control characters."""
+    from rich.markup import escape
+
+    return escape("".join(sign if sign.isprintable() else "\ufffd" for sign in str(text)))

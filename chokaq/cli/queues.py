@@ -1,0 +1,178 @@
+"""`chokaq queues list | pause | resume | activate | deactivate | set`."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chokaq.cli.common import Common, who
+from chokaq.cli.options import ActorOption, ConfigOption, DatabaseOption, JsonOption, ReasonOption
+
+if TYPE_CHECKING:
+    from chokaq.store.records import QueueView
+
+CreateOption = Annotated[bool, typer.Option("--create", help="Also when no such queue is known yet.")]
+NameArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
+
+
+class Override(StrEnum):
+    """What an operator can override."""
+
+    MAX_WORKERS = "max-workers"
+    FLEET_MAX_WORKERS = "fleet-max-workers"
+    EXECUTION_TIMEOUT = "execution-timeout"
+    ZOMBIE_TIMEOUT = "zombie-timeout"
+
+
+def register(program: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Look at queues, pause them, override what the YAML says.")
+    group.command("list")(list_)
+    group.command("pause", help="Claim nothing new from a queue, on all workers; running jobs finish.")(
+        _switch("pause")
+    )
+    group.command("resume", help="Undo a pause.")(_switch("resume"))
+    group.command("activate", help="Put a deactivated queue back into service.")(_switch("activate"))
+    group.command("deactivate", help="Take a queue out of service.")(_switch("deactivate"))
+    group.command("set")(set_)
+    program.add_typer(group, name="queues")
+
+
+def list_(
+    ctx: typer.Context, config: ConfigOption = None, database: DatabaseOption = None, as_json: JsonOption = False
+) -> None:
+    """List every queue with its figures and overrides."""
+    common = Common.of(ctx, config, database, as_json)
+    from chokaq.operations.queues import list_queues
+
+    with common.connected() as (_store, session):
+        views = list_queues(session)
+    _print(common, views, many=True)
+
+
+def _switch(verb: str) -> Callable[..., None]:
+    def switch(
+        ctx: typer.Context,
+        queue: NameArgument,
+        reason: ReasonOption = None,
+        actor: ActorOption = None,
+        create: CreateOption = False,
+        config: ConfigOption = None,
+        database: DatabaseOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        common = Common.of(ctx, config, database, as_json)
+        from chokaq import operations
+
+        operator = who(actor, reason)
+        change = getattr(operations, f"{verb}_queue")
+        with common.connected() as (_store, session):
+            view = change(session, queue, operator, create=create)
+        _print(common, [view])
+
+    return switch
+
+
+def set_(
+    ctx: typer.Context,
+    queue: NameArgument,
+    max_workers: Annotated[int | None, typer.Option(help="Concurrent handlers per child: 1 to 10,000.")] = None,
+    fleet_max_workers: Annotated[int | None, typer.Option(help="Exact cap over all workers: 1 to 100,000.")] = None,
+    execution_timeout: Annotated[str | None, typer.Option(help="1s to 24h.")] = None,
+    zombie_timeout: Annotated[str | None, typer.Option(help="1s to 24h.")] = None,
+    clear: Annotated[
+        list[Override] | None, typer.Option("--clear", help="Let the YAML rule again; repeatable.")
+    ] = None,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    create: CreateOption = False,
+    config: ConfigOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Override settings of a queue on all its workers at once; an override holds until it is cleared."""
+    common = Common.of(ctx, config, database, as_json)
+    from chokaq.operations.queues import set_queue
+
+    given: dict[Override, Any] = {
+        Override.MAX_WORKERS: max_workers,
+        Override.FLEET_MAX_WORKERS: fleet_max_workers,
+        Override.EXECUTION_TIMEOUT: _seconds("--execution-timeout", execution_timeout),
+        Override.ZOMBIE_TIMEOUT: _seconds("--zombie-timeout", zombie_timeout),
+    }
+    change = {option.replace("-", "_"): value for option, value in given.items() if value is not None}
+    for option in clear or []:
+        if given[option] is not None:
+            raise typer.BadParameter(f"--{option} is both set and cleared", param_hint="--clear")
+        change[option.replace("-", "_")] = None
+    operator = who(actor, reason)
+    with common.connected() as (_store, session):
+        view = set_queue(session, queue, operator, create=create, **change)
+    _print(common, [view])
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    from chokaq.config.durations import parse_duration
+
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a duration like 90s or 1h30m, got {text!r}", param_hint=option) from None
+
+
+def _print(common: Common, views: "list[QueueView]", *, many: bool = False) -> None:
+    from chokaq.cli.output import console, print_json
+
+    if common.as_json:
+        print_json({"queues": views} if many else views[0])
+        return
+    out = console()
+    if not views:
+        out.print("No queues yet: none was served, set, or given a job.")
+        return
+    out.print(queue_table(views, out.width))
+
+
+def queue_table(views: "list[QueueView]", width: int) -> Any:
+    """Queues with their figures; overrides too when there is room, or any is set."""
+    from chokaq.cli.output import WIDE, limit, number, safe, span, table
+
+    wide = width >= WIDE
+    made = table(
+        "queue",
+        "mode",
+        ">due",
+        ">later",
+        ">run",
+        ">oldest",
+        ">live",
+        *((">workers", ">fleet", ">timeout", ">zombie") if wide else ()),
+    )
+    for view in views:
+        live = view.live
+        extra = (
+            number(live.max_workers),
+            number(live.fleet_max_workers),
+            limit(live.execution_timeout_ms),
+            limit(live.zombie_timeout_ms),
+        )
+        made.add_row(
+            safe(view.name),
+            mode(view),
+            number(view.pending),
+            number(view.scheduled),
+            number(view.fetched + view.processing),
+            span(view.oldest_due_ms),
+            number(view.live_workers),
+            *(extra if wide else ()),
+        )
+    return made
+
+
+def mode(view: "QueueView") -> str:
+    """Whether a queue is served, in a word; a star tells of overrides."""
+    live = view.live
+    word = "[red]inactive[/]" if not live.active else "[yellow]paused[/]" if live.paused else "[green]open[/]"
+    numbers = (live.max_workers, live.fleet_max_workers, live.execution_timeout_ms, live.zombie_timeout_ms)
+    return word + ("*" if any(value is not None for value in numbers) else "")

@@ -1,0 +1,130 @@
+"""`chokaq status`: everything at a glance, once or live."""
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chokaq.cli.common import Common
+from chokaq.cli.exits import Exit
+from chokaq.cli.options import ConfigOption, DatabaseOption, JsonOption
+
+if TYPE_CHECKING:
+    from chokaq.operations import Status
+
+
+def register(program: typer.Typer) -> None:
+    """Add the command."""
+    program.command("status")(status)
+
+
+def status(
+    ctx: typer.Context,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay, and show it anew until Ctrl-C.")] = False,
+    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 1.0,
+    config: ConfigOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show queues, workers and what is wrong. Exit code 1 when something is, e.g. a queue with jobs and no worker."""
+    common = Common.of(ctx, config, database, as_json)
+    if watch:
+        _watch(common, interval)
+        return
+    found = _read(common)
+    from chokaq.cli.output import console, print_json
+
+    if common.as_json:
+        print_json(found)
+    else:
+        out = console()
+        out.print(_render(found, out.width))
+    if found.problems:
+        raise typer.Exit(Exit.PROBLEM)
+
+
+def _read(common: Common) -> "Status":
+    from chokaq.operations.status import read_status
+
+    with common.connected() as (_store, session):
+        return read_status(session)
+
+
+def _watch(common: Common, interval: float) -> None:
+    """Show it anew until Ctrl-C; a store that is away for a while is shown as such. With --json: one line per look."""
+    from contextlib import suppress
+
+    from chokaq.cli.output import console, print_json
+
+    with suppress(KeyboardInterrupt):
+        if common.as_json:
+            while True:
+                print_json(_look(common))
+                time.sleep(interval)
+        from rich.live import Live
+
+        out = console()
+        with Live(console=out, auto_refresh=False, screen=out.is_terminal) as live:
+            while True:
+                found = _look(common)
+                live.update(
+                    f"[red]{found['unreachable']}[/]" if isinstance(found, dict) else _render(found, out.width),
+                    refresh=True,
+                )
+                time.sleep(interval)
+
+
+def _look(common: Common) -> "Status | dict[str, str]":
+    from chokaq.observe.redact import redact_text
+    from chokaq.store.errors import StoreUnavailable
+
+    try:
+        return _read(common)
+    except StoreUnavailable as error:
+        return {"unreachable": redact_text(str(error))}
+
+
+def _render(found: "Status", width: int) -> Any:
+    from rich.console import Group
+    from rich.text import Text
+
+    from chokaq.cli.output import WIDE, number, safe, span, table
+    from chokaq.cli.queues import mode
+
+    wide = width >= WIDE
+    listing = table(
+        "queue",
+        "mode",
+        ">due",
+        ">later",
+        ">run",
+        ">oldest",
+        ">workers",
+        ">ok/min",
+        ">failed",
+        *((">retried", ">ok ever", ">failed ever") if wide else ()),
+    )
+    for entry in found.queues:
+        view, rates = entry.queue, entry.last_minute
+        extra = (number(rates.retried), number(view.succeeded_total), number(view.failed_total))
+        listing.add_row(
+            safe(view.name),
+            mode(view),
+            number(view.pending),
+            number(view.scheduled),
+            number(view.fetched + view.processing),
+            span(view.oldest_due_ms),
+            number(view.live_workers),
+            number(rates.succeeded),
+            number(rates.failed),
+            *(extra if wide else ()),
+        )
+    hosts = {worker.host for worker in found.workers}
+    children = sum(1 for worker in found.workers if worker.queue)
+    running = sum(worker.figures.running for worker in found.workers)
+    parts: list[Any] = [listing if found.queues else Text("No queues yet: none was served, set, or given a job.")]
+    parts.append(Text(f"\n{children} workers on {len(hosts)} hosts, {running:,} jobs running."))
+    parts += [Text(f"! {problem}", style="red") for problem in found.problems]
+    if not found.problems:
+        parts.append(Text("Nothing is wrong.", style="green"))
+    return Group(*parts)

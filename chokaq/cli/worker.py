@@ -1,0 +1,54 @@
+"""`chokaq worker`: the supervisor and its children."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from chokaq.cli.common import Common
+from chokaq.cli.options import ConfigOption, DatabaseOption
+
+
+def register(program: typer.Typer) -> None:
+    """Add the command."""
+    program.command("worker")(worker)
+
+
+def worker(
+    ctx: typer.Context,
+    config: ConfigOption = None,
+    database: DatabaseOption = None,
+    app: Annotated[
+        str | None, typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="The application object.")
+    ] = None,
+    queue: Annotated[list[str] | None, typer.Option("--queue", "-q", help="Serve only this queue; repeatable.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error or critical.")] = None,
+    log_format: Annotated[str | None, typer.Option(help="console or json.")] = None,
+) -> None:
+    """Run jobs: fork the children of every queue and look after them until SIGTERM or SIGINT.
+
+    SIGHUP reads the YAML again, SIGUSR2 restarts the children one by one, SIGTTIN and SIGTTOU add and take away a process.
+    Options and a configuration file given here hold after a SIGHUP, too.
+    """
+    common = Common.of(ctx, config, database)
+    given = {
+        "CHOKAQ_APP": app,
+        "CHOKAQ_QUEUES": ",".join(queue) if queue else None,
+        "CHOKAQ_LOG_LEVEL": log_level,
+        "CHOKAQ_LOG_FORMAT": log_format,
+    }
+    os.environ.update({name: value for name, value in given.items() if value})
+    from chokaq.config.complete import load_worker_settings
+    from chokaq.observe.log import configure_logging
+
+    common.load()
+    settings = load_worker_settings(common.config, common.environ)
+    # Children, and a reload, read the environment again: what was chosen here has to hold there.
+    if settings.source is not None:
+        os.environ["CHOKAQ_CONFIG"] = str(settings.source)
+    if database or common.database:
+        os.environ["CHOKAQ_DATABASE_URL"] = settings.database.url
+    configure_logging(settings.log_level, settings.log_format)
+    from chokaq.supervisor import run
+
+    raise typer.Exit(run(settings))

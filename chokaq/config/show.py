@@ -1,0 +1,70 @@
+"""Settings as people read them: every option by its path, with its value in YAML and where it came from; no secrets."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from chokaq.config.document import path_text
+from chokaq.config.load import Loaded
+from chokaq.config.sections import DATABASE, ENVELOPE, MAINTENANCE, POLICY, QUEUE, SUPERVISOR, TOP, Section
+from chokaq.config.settings import Settings
+from chokaq.store.url import redact
+
+DEFAULT = "default"
+
+
+class Shown(NamedTuple):
+    """One option in force."""
+
+    path: str
+    value: str
+    """As YAML."""
+    origin: str
+    """`chokaq.yaml:7`, `$CHOKAQ_APP`, `default`; for what a queue inherits, the origin of the inherited value."""
+
+
+def shown_settings(loaded: Loaded) -> list[Shown]:
+    """Every option of every section and queue, in the order of the example file."""
+    settings = loaded.settings
+    rows = _rows(loaded, (), TOP, settings)
+    rows += _rows(loaded, ("database",), DATABASE, settings.database)
+    for name, queue in settings.queues.items():
+        place = ("queues", name)
+        rows += _rows(loaded, place, QUEUE, queue, inherit=True)
+        rows += _rows(loaded, place, POLICY, queue.policy, inherit=True)
+    rows += _rows(loaded, ("defaults",), QUEUE, settings.queue(""))
+    rows += _rows(loaded, ("defaults",), POLICY, settings.defaults)
+    for name, own in settings.types.items():
+        rows += [
+            Shown(
+                path_text(("types", name, option)), POLICY[option].text(value), _origin(loaded, ("types", name, option))
+            )
+            for option, value in own.items()
+        ]
+    rows += _rows(loaded, ("supervisor",), SUPERVISOR, settings.supervisor)
+    rows += _rows(loaded, ("maintenance",), MAINTENANCE, settings.maintenance)
+    return rows + _rows(loaded, ("envelope",), ENVELOPE, settings.envelope)
+
+
+def redacted(settings: Settings) -> Settings:
+    """The settings with a database URL that may be printed."""
+    database = msgspec.structs.replace(settings.database, url=redact(settings.database.url))
+    return msgspec.structs.replace(settings, database=database)
+
+
+def _rows(
+    loaded: Loaded, place: tuple[str, ...], rules: Section, owner: msgspec.Struct, *, inherit: bool = False
+) -> list[Shown]:
+    rows = []
+    for name, rule in rules.items():
+        value = getattr(owner, name)
+        text = redact(value) if rule.secret else rule.text(value)
+        rows.append(Shown(path_text((*place, name)), text, _origin(loaded, (*place, name), inherit=inherit)))
+    return rows
+
+
+def _origin(loaded: Loaded, place: tuple[str, ...], *, inherit: bool = False) -> str:
+    found = loaded.origins.get(path_text(place))
+    if found is None and inherit:
+        found = loaded.origins.get(path_text(("defaults", place[-1])))
+    return found or DEFAULT

@@ -1,0 +1,5 @@
+"""Why an operator's request was refused."""
+
+
+class OperationError(Exception):
+    """The request is out of bounds, or what it names does not exist. The text says what to do; nothing was changed."""
