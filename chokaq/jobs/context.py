@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import msgspec
 
-from chokaq.jobs.text import cut
 from chokaq.lifecycle.errors import Snooze
+from chokaq.lifecycle.failures import cut
 from chokaq.lifecycle.states import CancelReason
 from chokaq.store.records import FetchedJob
 
