@@ -1,0 +1,19 @@
+"""Picks the store that a URL names."""
+
+from chokaq.store.options import DatabaseSettings
+from chokaq.store.protocol import Store
+from chokaq.store.url import SQLITE, DatabaseUrl
+
+
+def open_store(options: DatabaseSettings) -> Store:
+    """The store of `options.url`; no connection is made. Raises StoreMisconfigured for a URL no store knows.
+
+    The store's module is imported here and not before: the embedded one must work without an ODBC library.
+    """
+    if DatabaseUrl.parse(options.url).scheme == SQLITE:
+        from chokaq.store.sqlite import SqliteStore
+
+        return SqliteStore(options)
+    from chokaq.store.sqlserver import SqlServerStore
+
+    return SqlServerStore(options)

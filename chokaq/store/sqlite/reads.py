@@ -1,0 +1,178 @@
+"""The bounded reads of operators and metrics: lists of jobs, queues, workers, attempts, audit rows, counters."""
+
+from collections import defaultdict
+
+from chokaq.lifecycle.states import FailureReason, Outcome
+from chokaq.store.records import (
+    Attempt,
+    AttemptError,
+    AuditEntry,
+    Bucket,
+    Figures,
+    JobFilter,
+    Page,
+    QueueView,
+    WorkerView,
+)
+from chokaq.store.sqlite.clock import from_ms, from_ms_or_none, now_ms
+from chokaq.store.sqlite.connection import Connected, document
+from chokaq.store.sqlite.statements import load
+from chokaq.store.sqlite.views import job_view, live_queue
+
+MAX_PAGE = 500
+
+_JOBS, _QUEUES, _HOT_QUEUES = load("ListJobs"), load("ListQueues"), load("ListHotQueues")["list"]
+_WORKERS, _ATTEMPTS = load("ListWorkers")["list"], load("ListAttempts")["list"]
+_AUDIT, _BUCKETS = load("ListAudit"), load("ListBuckets")["list"]
+
+
+class ReadOperations(Connected):
+    """See `chokaq.store.protocol.Session`."""
+
+    def list_jobs(self, where: JobFilter, limit: int = 50, after: str | None = None) -> Page:
+        """One page of one pillar, newest first by id."""
+        limit = max(1, min(limit, MAX_PAGE))
+        rows = self._select(
+            _JOBS[where.pillar.value],
+            {
+                "after": after,
+                "queue": where.queue,
+                "status": where.status,
+                "type": where.type_key,
+                "reason": where.reason,
+                "tag": None if where.tag is None else f"%{_literal(where.tag)}%",
+                "limit": limit + 1,
+            },
+        )
+        jobs = [job_view(row) for row in rows[:limit]]
+        return Page(jobs, jobs[-1].id if len(rows) > limit else None)
+
+    def list_queues(self) -> list[QueueView]:
+        """Every queue that has a row in Queues or live jobs, by name."""
+        found = []
+        with self._reading() as connection:
+            connection.execute("BEGIN")
+            try:
+                names = [row[0] for row in connection.execute(_HOT_QUEUES).fetchall()]
+                now = now_ms()
+                unrolled: dict[tuple[str, int], int] = defaultdict(int)
+                for queue, outcome, count in connection.execute(_QUEUES["unrolled"]).fetchall():
+                    unrolled[queue, outcome] = count
+                rows = connection.execute(_QUEUES["list"], {"queues": document(names), "now": now}).fetchall()
+                for (
+                    name,
+                    *overrides,
+                    ready,
+                    due,
+                    scheduled,
+                    fetched,
+                    processing,
+                    live,
+                    known,
+                    at,
+                    by,
+                    ok,
+                    bad,
+                    again,
+                ) in rows:
+                    oldest = connection.execute(_QUEUES["oldest"], {"queue": name, "now": now}).fetchone()[0]
+                    view = QueueView(
+                        name=name,
+                        live=live_queue(overrides),
+                        pending=min(ready + due, 100_000),
+                        scheduled=scheduled,
+                        fetched=fetched,
+                        processing=processing,
+                        succeeded_total=ok + unrolled[name, Outcome.SUCCEEDED],
+                        failed_total=bad + unrolled[name, Outcome.FAILED],
+                        retried_total=again + unrolled[name, Outcome.RETRIED],
+                        oldest_due_ms=None if oldest is None else max(now - oldest, 0),
+                        live_workers=live,
+                        known=bool(known),
+                        updated_at=from_ms_or_none(at),
+                        updated_by=by,
+                    )
+                    found.append(view)
+            finally:
+                connection.execute("COMMIT")
+        return found
+
+    def list_workers(self, *, ended: bool = False) -> list[WorkerView]:
+        """The registry, newest first."""
+        rows, now = self._select(_WORKERS, {"ended": ended}), now_ms()
+        return [
+            WorkerView(
+                worker_id=worker_id,
+                queue=queue,
+                host=host,
+                pid=pid,
+                version=version,
+                slot=slot,
+                max_workers=max_workers,
+                started_at=from_ms(started),
+                heartbeat_at=from_ms(heartbeat),
+                heartbeat_age_ms=max(now - heartbeat, 0),
+                ended_at=from_ms_or_none(ended_at),
+                ended_cause=cause,
+                figures=Figures(*figures),
+            )
+            for (
+                worker_id, queue, host, pid, version, slot, max_workers, started, heartbeat, ended_at, cause, *figures,
+            ) in rows
+        ]  # fmt: skip
+
+    def list_attempts(self, job_id: str) -> list[Attempt]:
+        """The failed attempts of one job, oldest first."""
+        return [
+            Attempt(
+                job_id=found,
+                lease=lease,
+                at=from_ms(at),
+                worker_id=worker_id,
+                reason=FailureReason(reason),
+                error=AttemptError(kind, message, trace),
+            )
+            for found, lease, at, worker_id, reason, kind, message, trace in self._select(_ATTEMPTS, {"id": job_id})
+        ]
+
+    def list_audit(self, target: str | None = None, limit: int = 50, after: int | None = None) -> list[AuditEntry]:
+        """Audit rows, newest first."""
+        key = {"target": target, "after": after, "limit": max(1, min(limit, MAX_PAGE))}
+        rows = self._select(_AUDIT["all" if target is None else "target"], key)
+        return [
+            AuditEntry(
+                id=number,
+                at=from_ms(at),
+                actor=actor,
+                action=action,
+                target=on,
+                reason=reason,
+                before=before,
+                after=later,
+            )
+            for number, at, actor, action, on, reason, before, later in rows
+        ]
+
+    def list_buckets(self, queue: str | None, since_ms: int) -> list[Bucket]:
+        """Outcome counters of the last `since_ms` milliseconds."""
+        return [
+            Bucket(
+                start=from_ms(start),
+                seconds=seconds,
+                queue=name,
+                outcome=outcome,
+                reason=reason,
+                count=count,
+                duration_ms=duration,
+                max_duration_ms=longest,
+                lag=tuple(lag),
+            )
+            for start, seconds, name, outcome, reason, count, duration, longest, *lag in self._select(
+                _BUCKETS, {"queue": queue, "since": now_ms() - since_ms}
+            )
+        ]
+
+
+def _literal(text: str) -> str:
+    """Text for a LIKE pattern in which the wildcards stand for themselves."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

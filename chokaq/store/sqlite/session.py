@@ -1,0 +1,14 @@
+"""A session of the embedded store: all operations over one connection."""
+
+from chokaq.store.sqlite.client import ClientOperations
+from chokaq.store.sqlite.fetch import FetchOperation
+from chokaq.store.sqlite.maintenance import MaintenanceOperations
+from chokaq.store.sqlite.operators import OperatorOperations
+from chokaq.store.sqlite.rescue import RescueOperations
+from chokaq.store.sqlite.worker import WorkerOperations
+
+
+class SqliteSession(
+    ClientOperations, FetchOperation, WorkerOperations, RescueOperations, MaintenanceOperations, OperatorOperations
+):
+    """Implements `chokaq.store.protocol.Session`; see there for every method."""

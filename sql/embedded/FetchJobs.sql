@@ -1,0 +1,51 @@
+-- FetchJobs: claim ready jobs of a queue for one worker (Pending -> Fetched). Called by the claim lane of a child.
+-- `state` is also the probe: nothing waits, or size zero, and the request unused -> nothing is written.
+-- Results: `state` one row; `claim` and `again` the jobs, in no order; `cancellations` those meant for this worker.
+-- Table order: Queues, Workers, JobsHot, CancelRequests.
+
+-- name: state
+-- The worker, the operators' overrides, whether ready rows wait, the earliest due time of those that wait for theirs.
+SELECT w.LastRequest, w.EndedAtUtc, q.MaxWorkers, q.FleetMaxWorkers, q.ExecutionTimeoutMs, q.ZombieTimeoutMs,
+       COALESCE(q.IsPaused, 0), COALESCE(q.IsActive, 1),
+       EXISTS (SELECT 1 FROM JobsHot INDEXED BY IX_JobsHot_Ready WHERE Queue = :queue AND Status = 0 AND IsReady = 1),
+       (SELECT DueAtUtc FROM JobsHot INDEXED BY IX_JobsHot_Due WHERE Queue = :queue AND Status = 0 AND IsReady = 0
+        ORDER BY DueAtUtc LIMIT 1),
+       EXISTS (SELECT 1 FROM CancelRequests WHERE WorkerId = :worker)
+FROM (SELECT 1) LEFT JOIN Workers AS w ON w.WorkerId = :worker LEFT JOIN Queues AS q ON q.Name = :queue;
+
+-- name: ticket
+-- Capped queues only. The write lock excludes other fetches already; the ticket is what the other store does, and shows the pace.
+UPDATE Queues SET Ticket = Ticket + 1 WHERE Name = :queue;
+
+-- name: raise
+UPDATE Workers SET LastRequest = :request WHERE WorkerId = :worker AND LastRequest < :request AND EndedAtUtc IS NULL;
+
+-- name: again
+-- The request was used before: its answer was lost. What was claimed under it and is still buffered goes out again.
+SELECT Id, Type, Payload, LeaseNumber, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc, :now - AgeFromUtc, Tags,
+       CreatedBy, Headers
+FROM JobsHot INDEXED BY IX_JobsHot_Lease
+WHERE Queue = :queue AND WorkerId = :worker AND Status IN (1, 2) AND Status = 1 AND FetchRequest = :request;
+
+-- name: promote
+UPDATE JobsHot SET IsReady = 1
+WHERE Id IN (SELECT Id FROM JobsHot INDEXED BY IX_JobsHot_Due
+             WHERE Queue = :queue AND Status = 0 AND IsReady = 0 AND DueAtUtc <= :now
+             ORDER BY DueAtUtc, Id LIMIT 1000);
+
+-- name: leases
+-- How many leases are held in the queue, counted no further than the cap.
+SELECT COUNT(*) FROM (SELECT 1 FROM JobsHot INDEXED BY IX_JobsHot_Lease
+                      WHERE Queue = :queue AND Status IN (1, 2) LIMIT :cap);
+
+-- name: claim
+UPDATE JobsHot
+SET Status = 1, LeaseNumber = LeaseNumber + 1, WorkerId = :worker, FetchRequest = :request, HeartbeatUtc = :now
+WHERE Id IN (SELECT Id FROM JobsHot INDEXED BY IX_JobsHot_Ready
+             WHERE Queue = :queue AND Status = 0 AND IsReady = 1
+             ORDER BY Priority DESC, DueAtUtc, Id LIMIT :size)
+RETURNING Id, Type, Payload, LeaseNumber, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc, :now - AgeFromUtc, Tags,
+          CreatedBy, Headers;
+
+-- name: cancellations
+SELECT JobId, LeaseNumber, Actor, Reason FROM CancelRequests WHERE WorkerId = :worker ORDER BY JobId;

@@ -1,0 +1,31 @@
+-- ListJobs: one page of one pillar, newest first by id. Called by operators. Never reads payloads or headers.
+-- Result: the columns of GetJob without payload, headers and note. :tag is a LIKE pattern with `\` as its escape.
+-- Table order: the one pillar asked for.
+
+-- name: hot
+SELECT 'hot', Id, Status, Queue, Type, Priority, AttemptCount, CrashCount, LeaseNumber, CreatedAtUtc, DueAtUtc, StartedAtUtc, NULL,
+       NULL, WorkerId, HeartbeatUtc, Progress, Tags, CreatedBy, OwnerLogin, IdempotencyKey, KeyScope, CancelRequestedAtUtc, NULL,
+       NULL, NULL
+FROM JobsHot
+WHERE (:after IS NULL OR Id < :after) AND (:queue IS NULL OR Queue = :queue) AND (:status IS NULL OR Status = :status)
+  AND (:type IS NULL OR Type = :type) AND :reason IS NULL AND (:tag IS NULL OR Tags LIKE :tag ESCAPE '\')
+ORDER BY Id DESC LIMIT :limit;
+
+-- name: archive
+SELECT 'archive', Id, 3, Queue, Type, Priority, AttemptCount, CrashCount, LeaseNumber, CreatedAtUtc, DueAtUtc, StartedAtUtc,
+       FinishedAtUtc, DurationMs, WorkerId, NULL, Progress, Tags, CreatedBy, OwnerLogin, IdempotencyKey, KeyScope, NULL, NULL, NULL,
+       NULL
+FROM JobsArchive
+WHERE (:after IS NULL OR Id < :after) AND (:queue IS NULL OR Queue = :queue) AND (:status IS NULL OR :status = 3)
+  AND (:type IS NULL OR Type = :type) AND :reason IS NULL AND (:tag IS NULL OR Tags LIKE :tag ESCAPE '\')
+ORDER BY Id DESC LIMIT :limit;
+
+-- name: dlq
+SELECT 'dlq', Id, Status, Queue, Type, Priority, AttemptCount, CrashCount, LeaseNumber, CreatedAtUtc, DueAtUtc, StartedAtUtc,
+       FailedAtUtc, NULL, WorkerId, NULL, Progress, Tags, CreatedBy, OwnerLogin, IdempotencyKey, KeyScope, CancelRequestedAtUtc,
+       FailureReason, ErrorType, ErrorMessage
+FROM JobsDLQ
+WHERE (:after IS NULL OR Id < :after) AND (:queue IS NULL OR Queue = :queue) AND (:status IS NULL OR Status = :status)
+  AND (:type IS NULL OR Type = :type) AND (:reason IS NULL OR FailureReason = :reason)
+  AND (:tag IS NULL OR Tags LIKE :tag ESCAPE '\')
+ORDER BY Id DESC LIMIT :limit;

@@ -1,0 +1,21 @@
+-- PurgeLeftovers: delete what belongs to no job any more: expired window keys whose job is not live, workers that ended long ago
+-- (or were never heard of again), minute buckets past their keep. Called by the maintenance leader's retention.
+-- Result: each statement deletes at most :size rows.
+-- Table order: JobKeys, Workers, MetricBuckets.
+
+-- name: keys
+DELETE FROM JobKeys
+WHERE IdempotencyKey IN (SELECT k.IdempotencyKey FROM JobKeys AS k
+                         WHERE k.ExpiresAtUtc <= :now AND NOT EXISTS (SELECT 1 FROM JobsHot AS h WHERE h.Id = k.JobId)
+                         LIMIT :size);
+
+-- name: workers
+DELETE FROM Workers
+WHERE WorkerId IN (SELECT WorkerId FROM Workers WHERE COALESCE(EndedAtUtc, HeartbeatUtc) < :before LIMIT :size);
+
+-- name: buckets
+DELETE FROM MetricBuckets
+WHERE (Slot, Seconds, StartUtc, Queue, Outcome, FailureReason) IN (
+    SELECT Slot, Seconds, StartUtc, Queue, Outcome, FailureReason
+    FROM MetricBuckets INDEXED BY IX_MetricBuckets_Start
+    WHERE Seconds = 60 AND StartUtc < :before LIMIT :size);
