@@ -86,7 +86,7 @@ def _database(common: Common, errors: "list[Problem]") -> Exit:
         found = check_schema(common.store())
     except StoreError as error:
         errors.append(Problem("database", explain(error, common)))
-        return exit_code(error)
+        return exit_code(error) or Exit.PROBLEM
     errors += [Problem("database", difference) for difference in found.drift]
     if found.version is None:
         errors[:] = [problem for problem in errors if problem.path != "database"]

@@ -8,28 +8,29 @@ from typer.core import TyperGroup
 
 from chokaq.cli.common import Common
 from chokaq.cli.exits import Exit
-from chokaq.cli.output import print_json
-from chokaq.config.errors import ConfigError
-from chokaq.observe.redact import redact_text
-from chokaq.operations.errors import OperationError
-from chokaq.store.errors import SchemaMismatch, StoreError, StoreMisconfigured, StoreUnavailable
 
 
 class Program(TyperGroup):
     """The root command: runs a subcommand and reports what it raises."""
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run the command line. Known errors end the program with their exit code."""
         try:
             return super().invoke(ctx)
-        except (ConfigError, OperationError, StoreError) as error:
-            common = ctx.obj if isinstance(ctx.obj, Common) else Common()
-            report(error, common)
-            raise typer.Exit(exit_code(error)) from None
+        except Exception as error:
+            code = exit_code(error)
+            if code is None:
+                raise
+            report(error, code, ctx.obj if isinstance(ctx.obj, Common) else Common())
+            raise typer.Exit(code) from None
 
 
-def exit_code(error: Exception) -> Exit:
-    """The exit code that stands for an error."""
+def exit_code(error: Exception) -> Exit | None:
+    """The exit code that stands for an error; None for one that is a defect of the program."""
+    from chokaq.config.errors import ConfigError
+    from chokaq.operations.errors import OperationError
+    from chokaq.store.errors import SchemaMismatch, StoreError, StoreMisconfigured, StoreUnavailable
+
     match error:
         case ConfigError() | StoreMisconfigured():
             return Exit.CONFIGURATION
@@ -37,20 +38,27 @@ def exit_code(error: Exception) -> Exit:
             return Exit.UNREACHABLE
         case SchemaMismatch():
             return Exit.SCHEMA
-        case _:
+        case OperationError() | StoreError():
             return Exit.PROBLEM
+        case _:
+            return None
 
 
-def report(error: Exception, common: Common) -> None:
+def report(error: Exception, code: Exit, common: Common) -> None:
     """Say what is wrong: on stderr, and with `--json` as an object on stdout too."""
     message = explain(error, common)
     if common.as_json:
-        print_json({"error": {"kind": exit_code(error).name.lower(), "message": message}})
+        from chokaq.cli.output import print_json
+
+        print_json({"error": {"kind": code.name.lower(), "message": message}})
     sys.stderr.write(f"chokaq: {message}\n")
 
 
 def explain(error: Exception, common: Common) -> str:
     """The message of an error, with the setting to look at when the store is to blame."""
+    from chokaq.observe.redact import redact_text
+    from chokaq.store.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
+
     message = redact_text(str(error))
     if isinstance(error, StoreMisconfigured | StoreUnavailable) and common.loaded is not None:
         from chokaq.store.url import redact

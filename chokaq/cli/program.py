@@ -32,9 +32,9 @@ def build() -> typer.Typer:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from chokaq import __version__
 
-        typer.echo(f"chokaq {version('chokaq')}")
+        typer.echo(f"chokaq {__version__}")
         raise typer.Exit
 
 
