@@ -1,0 +1,45 @@
+"""Jobs fetched but not started, in the order the store gave them."""
+
+from collections import deque
+from collections.abc import Iterable
+
+from chokaq.worker.claims import Claim
+
+
+class Buffer:
+    """Two lines: jobs that have never crashed a process, and those that have (they are let through one at a time)."""
+
+    __slots__ = ("_sound", "_suspect")
+
+    def __init__(self) -> None:
+        self._sound: deque[Claim] = deque()
+        self._suspect: deque[Claim] = deque()
+
+    def __len__(self) -> int:
+        return len(self._sound) + len(self._suspect)
+
+    @property
+    def suspects(self) -> int:
+        """How many wait that have crashed a process before."""
+        return len(self._suspect)
+
+    def push(self, claim: Claim) -> None:
+        """Put a claim at the end of its line."""
+        (self._suspect if claim.is_suspect else self._sound).append(claim)
+
+    def pop(self, *, suspects: bool) -> Claim | None:
+        """The next claim; suspects, when allowed, first: they have waited once already. None: nothing may go."""
+        if suspects and self._suspect:
+            return self._suspect.popleft()
+        return self._sound.popleft() if self._sound else None
+
+    def trim_suspects(self, keep: int) -> list[Claim]:
+        """Take out the last suspects beyond `keep`."""
+        return [self._suspect.pop() for _ in range(len(self._suspect) - keep)]
+
+    def clear(self) -> Iterable[Claim]:
+        """Take out everything."""
+        claims = [*self._suspect, *self._sound]
+        self._suspect.clear()
+        self._sound.clear()
+        return claims

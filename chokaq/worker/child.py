@@ -1,0 +1,52 @@
+"""A child process from its fork to its exit code."""
+
+import asyncio
+import gc
+import os
+import signal
+
+import uvloop
+
+from chokaq.config.settings import QueueSettings, Settings
+from chokaq.jobs.errors import RegistrationError
+from chokaq.store.errors import StoreError
+from chokaq.worker.boot import BootError, become_child, choose_store, complain, import_app, one_line, worker_info
+from chokaq.worker.engine import Engine
+from chokaq.worker.status import ExitCode, StatusSlot
+
+
+def run_child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot, parent_pid: int) -> int:
+    """Run one worker for `queue` until TERM has drained it; returns an ExitCode.
+
+    Called right after the fork, signals still blocked; `index`: its number among the queue's children here; `parent_pid`: the
+    supervisor. When it cannot boot it prints one line on stderr and returns BOOT_FAILED; any other exception is a defect.
+    """
+    title = f"chokaq: {queue.name} #{index}"
+    if not become_child(title, parent_pid, lambda: os._exit(ExitCode.DONE)):
+        return ExitCode.ORPHANED
+    try:
+        app = import_app(settings)
+        # What was imported lives as long as the process: the collector need not walk it again and again.
+        gc.collect()
+        gc.freeze()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_serve(settings, queue, app, slot, parent_pid))
+    except (BootError, RegistrationError, StoreError) as error:
+        complain(title, one_line(error))
+        return ExitCode.BOOT_FAILED
+
+
+async def _serve(settings: Settings, queue: QueueSettings, app: object, slot: StatusSlot, parent_pid: int) -> ExitCode:
+    engine = Engine(
+        settings=settings,
+        queue=queue,
+        app=app,
+        store=choose_store(settings),
+        slot=slot,
+        worker=worker_info(queue),
+        parent_pid=parent_pid,
+    )
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, engine.drain)
+    return await engine.run()

@@ -1,0 +1,100 @@
+"""A job this child holds under a lease, from the fetch until its last transition is answered."""
+
+import asyncio
+import math
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from chokaq.config.settings import Policy
+from chokaq.lifecycle.states import CancelReason
+from chokaq.store.records import Cancellation, Failure, FetchedJob, Held, Release, Retry
+
+if TYPE_CHECKING:
+    from chokaq.jobs.context import JobContext
+    from chokaq.jobs.dispatch import Route
+
+
+class Stage(IntEnum):
+    """How far a claim has come inside this child."""
+
+    BUFFERED = 0
+    STARTING = 1
+    """Its start is queued or under way."""
+    READY = 2
+    """Started; waits for its runner."""
+    RUNNING = 3
+    """Its handler runs."""
+    SETTLING = 4
+    """Its last transition is queued, under way or answered: what a heartbeat says of it no longer matters."""
+
+
+class Operation(IntEnum):
+    """A transition on the settle lane, in the order in which the lane serves them."""
+
+    START = 0
+    SUCCEED = 1
+    RETRY = 2
+    FAIL = 3
+    RELEASE = 4
+
+
+Change = Retry | Failure | Release | None
+"""What goes with an operation; None for START and SUCCEED."""
+
+
+class Claim:
+    """One fetched job. Written by the event loop only; the pulse lane reads it."""
+
+    __slots__ = (
+        "cancellation",
+        "change",
+        "context",
+        "deadline",
+        "held",
+        "job",
+        "lost",
+        "operation",
+        "policy",
+        "reason",
+        "route",
+        "runner",
+        "stage",
+        "task",
+        "timer",
+    )
+
+    def __init__(self, job: FetchedJob, policy: Policy) -> None:
+        self.job: Final = job
+        self.held: Final = Held(job.id, job.lease)
+        self.policy: Final = policy
+        self.stage = Stage.BUFFERED
+        self.route: Route | None = None
+        self.context: JobContext | None = None
+        self.task: asyncio.Task[None] | None = None
+        """The runner's task, while the handler runs in it."""
+        self.runner = -1
+        self.deadline = math.inf
+        """When its process is killed for it, in time.monotonic() seconds."""
+        self.reason: CancelReason | None = None
+        """Why the run was asked to stop; the first reason counts."""
+        self.cancellation: Cancellation | None = None
+        """Who cancelled it and why."""
+        self.lost = False
+        """The lease is someone else's; learnt before the job was started."""
+        self.operation = Operation.START
+        self.change: Change = None
+        self.timer: set[Claim] | None = None
+
+    @property
+    def is_suspect(self) -> bool:
+        """True when a process has died under this job before."""
+        return self.job.crash_count > 0
+
+    def request_stop(self, reason: CancelReason) -> None:
+        """Ask a run to stop: the context says so, and the handler gets a CancelledError at its await."""
+        if self.reason is None:
+            self.reason = reason
+        if self.context is not None:
+            self.context.request_cancel(reason)
+        if self.task is not None:
+            self.task.cancel()

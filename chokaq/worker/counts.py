@@ -1,0 +1,44 @@
+"""What a child has counted since it booted; plain integers, written by the event loop, read from anywhere."""
+
+
+class Counts:
+    """Counters of one child. Reads from other threads may lag by an instant."""
+
+    __slots__ = (
+        "conflicts",
+        "failed",
+        "fetched",
+        "fetches",
+        "released",
+        "retried",
+        "started",
+        "store_errors",
+        "succeeded",
+        "timeouts",
+        "unknown_types",
+    )
+
+    def __init__(self) -> None:
+        self.fetches = 0
+        """Calls of FetchJobs that were answered."""
+        self.fetched = 0
+        """Jobs claimed."""
+        self.started = 0
+        self.succeeded = 0
+        self.retried = 0
+        self.failed = 0
+        """Jobs that stopped, cancelled ones included."""
+        self.released = 0
+        """Jobs handed back without charge."""
+        self.conflicts = 0
+        """Transitions the store answered `stale`: somebody else owned the job by then."""
+        self.timeouts = 0
+        """Handlers asked to stop because of their execution timeout."""
+        self.unknown_types = 0
+        self.store_errors = 0
+        """Calls of the lanes that failed; every one was repeated or split."""
+
+    @property
+    def completed(self) -> int:
+        """Jobs settled since boot, one way or another."""
+        return self.succeeded + self.retried + self.failed + self.released

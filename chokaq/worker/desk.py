@@ -1,0 +1,193 @@
+"""The child's desk: every claim it holds, which one starts next, and what the store says about them. Event loop only."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+
+from chokaq.config.settings import Policy, QueueSettings
+from chokaq.jobs.dispatch import Dispatcher
+from chokaq.lifecycle.states import Answer, CancelReason
+from chokaq.store.records import Cancellation, FetchedJob, LiveQueue
+from chokaq.worker import outcomes
+from chokaq.worker.buffer import Buffer
+from chokaq.worker.claims import Claim, Stage
+from chokaq.worker.counts import Counts
+from chokaq.worker.limiter import Limiter
+from chokaq.worker.runner import Runners
+from chokaq.worker.settler import Settler
+from chokaq.worker.status import StatusSlot
+
+_log = structlog.get_logger("chokaq")
+
+
+class Desk:
+    """Buffer and limiter in the middle, settler and runners on either side."""
+
+    def __init__(
+        self,
+        *,
+        queue: QueueSettings,
+        app: Any,
+        dispatcher: Dispatcher,
+        claims: dict[str, Claim],
+        settler: Settler,
+        runners: Runners,
+        slot: StatusSlot,
+        counts: Counts,
+    ) -> None:
+        """`app`: tells the policy of a type; `claims`: every claim this child holds, by job id, shared with the settler."""
+        self._queue = queue
+        self._app = app
+        self._dispatcher = dispatcher
+        self._claims = claims
+        self._settler = settler
+        self._runners = runners
+        self._slot = slot
+        self._counts = counts
+        self._policies: dict[str, Policy] = {}
+        self._live = LiveQueue()
+        self._suspect_runs = False
+        self.buffer = Buffer()
+        self.limiter = Limiter(queue.max_workers)
+        self.open = True
+        """False once the child claims no more: nothing is started, what comes in is handed back."""
+        self.changed: Callable[[], None] = lambda: None
+        """Called when a slot or a place in the buffer may have become free."""
+        settler.started = runners.submit
+        settler.not_started = self._ended
+        runners.ended = self._ended
+
+    # ── room, as the fetcher sees it ──────────────────────────────────────────────────────────────────────────────────
+    def held(self) -> int:
+        """Jobs buffered, being started or running."""
+        return len(self.buffer) + self.limiter.active
+
+    def limit(self) -> int:
+        """Handlers that may run at once."""
+        return self.limiter.limit
+
+    def accepting(self) -> bool:
+        """False once the child claims no more."""
+        return self.open
+
+    def is_empty(self) -> bool:
+        """True when nothing is held and nothing is unanswered."""
+        return not (self.buffer or self.limiter.active or self._settler.unanswered)
+
+    # ── jobs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    def receive(self, jobs: Sequence[FetchedJob]) -> None:
+        """Take in freshly claimed jobs."""
+        for job in jobs:
+            before = self._claims.get(job.id)
+            if before is not None:
+                # We lost it, it was rescued, and we are the ones who claimed it again.
+                self._lose(before)
+            claim = self._claims[job.id] = Claim(job, self._policy(job.type_key))
+            self.buffer.push(claim)
+        if not self.open:
+            self.hand_back_buffer()
+            return
+        for claim in self.buffer.trim_suspects(max(1, self._queue.buffer_size // 4)):
+            self._settler.settle(claim, outcomes.hand_back(claim.job, outcomes.SUSPECT_DELAY_MS))
+
+    def pump(self) -> None:
+        """Start what may start. Every slot taken here is given back in `_ended`."""
+        while self.open and self.limiter.free and not self._settler.is_full:
+            claim = self.buffer.pop(suspects=not self._suspect_runs)
+            if claim is None:
+                break
+            if claim.lost:
+                self._settler.forget(claim)
+                continue
+            claim.route = self._dispatcher.find(self._queue.name, claim.job.type_key)
+            if claim.route is None:
+                self._counts.unknown_types += 1
+                self._settler.settle(claim, outcomes.unknown_type(claim.job, claim.policy, self._queue.name))
+                continue
+            self._suspect_runs = self._suspect_runs or claim.is_suspect
+            self.limiter.acquire()
+            self._settler.start(claim)
+        self.changed()
+
+    def hand_back_buffer(self) -> None:
+        """Return what has not begun."""
+        for claim in self.buffer.clear():
+            if claim.lost:
+                self._settler.forget(claim)
+            else:
+                self._settler.settle(claim, outcomes.hand_back(claim.job))
+
+    def close(self) -> None:
+        """Start nothing more and hand back the buffer; what runs goes on."""
+        self.open = False
+        self.hand_back_buffer()
+
+    def stop_handlers(self) -> None:
+        """Cancel every handler, so that its job can be handed back; what was started but has not begun goes back as well."""
+        self._runners.handing_back = True
+        for claim in list(self._claims.values()):
+            if claim.stage is Stage.RUNNING:
+                claim.request_stop(CancelReason.SHUTDOWN)
+
+    def _ended(self, claim: Claim) -> None:
+        """The claim's slot is free: its handler has ended, or its start came to nothing."""
+        self.limiter.release()
+        if claim.is_suspect:
+            self._suspect_runs = False
+        self.pump()
+
+    def _policy(self, type_key: str) -> Policy:
+        policy = self._policies.get(type_key)
+        if policy is None:
+            policy = self._policies[type_key] = self._app.policy(self._queue.name, type_key)
+        return policy
+
+    # ── what the store tells ──────────────────────────────────────────────────────────────────────────────────────────
+    def beats_told(
+        self, claims: Sequence[Claim], answers: Sequence[Answer], cancellations: Sequence[Cancellation]
+    ) -> None:
+        """What a KeepAlive answered."""
+        for claim, answer in zip(claims, answers, strict=True):
+            if answer is Answer.STALE:
+                self._lose(claim)
+        self.cancel(cancellations)
+
+    def cancel(self, cancellations: Sequence[Cancellation]) -> None:
+        """Cancellations meant for this child; each is told again and again until its job has moved."""
+        for cancellation in cancellations:
+            claim = self._claims.get(cancellation.id)
+            if (
+                claim is None
+                or claim.job.lease != cancellation.lease
+                or claim.cancellation is not None
+                or claim.stage is Stage.SETTLING
+            ):
+                continue
+            claim.cancellation = cancellation
+            claim.request_stop(CancelReason.ADMIN)
+            if claim.stage is Stage.RUNNING:
+                # One that ignores it costs its child, as one that ignores its timeout does.
+                claim.deadline = min(claim.deadline, time.monotonic() + claim.policy.hard_limit_grace)
+                self._slot.begin(claim.runner, claim.held, claim.deadline)
+
+    def apply_live(self, live: LiveQueue) -> None:
+        """The operators' overrides, as the last fetch brought them."""
+        if live == self._live:
+            return
+        self._live = live
+        _log.info("queue_settings_changed", queue=self._queue.name, live=live)
+        self.limiter.resize(max(0, self._queue.max_workers if live.max_workers is None else live.max_workers))
+        timeout = live.execution_timeout_ms
+        self._runners.timeout_override = None if timeout is None else timeout / 1000
+        if live.paused or not live.active or self.limiter.limit == 0:
+            self.hand_back_buffer()
+
+    def _lose(self, claim: Claim) -> None:
+        """The lease is someone else's. Believed only while no transition of ours could be what the heartbeat met."""
+        if claim.stage is Stage.BUFFERED or claim.stage is Stage.READY:
+            claim.lost = True
+        elif claim.stage is Stage.RUNNING:
+            self._counts.conflicts += 1
+            claim.request_stop(CancelReason.LOST_LEASE)

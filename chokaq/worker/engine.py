@@ -1,0 +1,297 @@
+"""One child's loop: lanes, tasks and their order from the first connection to the last answer."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import structlog
+
+from chokaq.config.settings import QueueSettings, Settings
+from chokaq.jobs.dispatch import Dispatcher
+from chokaq.lifecycle.states import DeathCause
+from chokaq.store.doorbell import Bell, Doorbell
+from chokaq.store.protocol import Session, Store
+from chokaq.store.records import CrashPolicies, DeathNotice, Fetch, Registration, WorkerInfo
+from chokaq.worker.claims import Claim, Operation
+from chokaq.worker.counts import Counts
+from chokaq.worker.desk import Desk
+from chokaq.worker.fetcher import Fetcher
+from chokaq.worker.lane import CallLane, Lane
+from chokaq.worker.orphan import start_watchdog
+from chokaq.worker.pulse import PulseLane, Vitals, pulse_board
+from chokaq.worker.runner import Runners
+from chokaq.worker.settler import Settler
+from chokaq.worker.status import ExitCode, StatusSlot
+
+_log = structlog.get_logger("chokaq")
+_LAST_WORDS = 5.0
+"""Seconds before the end of the grace at which handlers are cancelled."""
+_ORPHAN_MARGIN = 2.0
+"""Seconds before its end at which an orphan gives up what still runs."""
+_MAX_THREADS = 1_024
+"""Threads are made as they are needed; the limiter, not the pool, bounds how many handlers run."""
+
+
+class Engine:
+    """A worker for one queue. `run()` serves until it has been drained; `drain()` may be called at any moment, on its loop."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        queue: QueueSettings,
+        app: Any,
+        store: Store,
+        slot: StatusSlot,
+        worker: WorkerInfo,
+        parent_pid: int | None = None,
+        leave: Callable[[int], None] = os._exit,
+    ) -> None:
+        """`app`: a ChokaQ, bound to `settings`; `parent_pid`: the supervisor (None: nobody to outlive); `leave`: ends the process.
+
+        Call it on the running loop. Raises RegistrationError when a handler cannot be understood.
+        """
+        self._settings = settings
+        self._queue = queue
+        self._app = app
+        self._store = store
+        self._slot = slot
+        self._info = worker
+        self._parent_pid = parent_pid
+        self._leave = leave
+        self.counts = Counts()
+        self._claims: dict[str, Claim] = {}
+        self._vitals = Vitals()
+        self._executor = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="chokaq-handler")
+        self._dispatcher = Dispatcher(app, self._executor)
+        self._claim_lane = CallLane("claim", store, self.counts)
+        self._quiet = asyncio.Event()
+        self._group = asyncio.TaskGroup()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._bell: Bell | None = None
+        self._desk: Desk | None = None
+        self._told_to_stop = False
+        self._retired = False
+        self._orphaned = False
+
+    # ── life ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    async def run(self) -> ExitCode:
+        """Open the lanes, register, claim and run jobs until drained.
+
+        Raises StoreMisconfigured, SchemaMismatch or StoreRefused while booting; an unavailable store is waited for.
+        """
+        lanes: list[Lane] = [self._claim_lane]
+        try:
+            self._slot.identify(self._info.worker_id)
+            await self._claim_lane.start()
+            worker = await self._claim_lane.call("register_worker", lambda session: session.register_worker(self._info))
+            lanes += self._assemble(worker)
+            for lane in lanes[1:]:
+                await lane.start()
+            await self._fetcher.sync()
+            async with self._group:
+                await self._serve(lanes)
+        finally:
+            await self._close(lanes)
+        if self._orphaned:
+            return ExitCode.ORPHANED
+        return ExitCode.RETIRED if self._retired and not self._told_to_stop else ExitCode.DONE
+
+    def drain(self) -> None:
+        """Claim no more, hand back what has not begun, let handlers end; near the end of the grace cancel them. Idempotent."""
+        if self._desk is None:
+            # Still booting: nothing is held, and an import or a connection attempt may take long.
+            self._leave(ExitCode.DONE)
+        elif not self._is_orphan() and not self._told_to_stop:
+            self._told_to_stop = True
+            _log.info("draining", queue=self._queue.name, running=self._desk.limiter.active)
+            self._stop_claiming()
+            self._later(max(0.0, self._settings.supervisor.shutdown_grace - _LAST_WORDS), self._desk.stop_handlers)
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    def _assemble(self, worker: Registration) -> list[Lane]:
+        self._worker = worker
+        settler = Settler(self._store, worker, self._claims, self.counts)
+        runners = self._runners = Runners(self._queue.name, worker.worker_id, settler, self._slot, self.counts)
+        desk = self._desk = Desk(
+            queue=self._queue,
+            app=self._app,
+            dispatcher=self._dispatcher,
+            claims=self._claims,
+            settler=settler,
+            runners=runners,
+            slot=self._slot,
+            counts=self.counts,
+        )
+        self._fetcher = Fetcher(
+            lane=self._claim_lane,
+            worker=worker,
+            queue=self._queue,
+            room=desk,
+            counts=self.counts,
+            deliver=self._deliver,
+        )
+        runners.spawn = lambda index: self._spawn(runners.run(index), f"runner-{index}")
+        settler.after_set = self._after_set
+        desk.changed = self._changed
+        pulse = PulseLane(
+            self._store,
+            self.counts,
+            worker=worker,
+            heartbeat=self._queue.heartbeat,
+            claims=self._claims,
+            vitals=self._vitals,
+            told=desk.beats_told,
+        )
+        return [settler.lane, pulse]
+
+    async def _serve(self, lanes: list[Lane]) -> None:
+        assert self._desk is not None
+        endless = [self._spawn(_watch(lane), f"watch-{lane.name}") for lane in lanes]
+        endless.append(
+            self._spawn(
+                pulse_board(
+                    slot=self._slot,
+                    vitals=self._vitals,
+                    counts=self.counts,
+                    held=self._desk.held,
+                    limiter=self._desk.limiter,
+                    each=self._turned,
+                ),
+                "board",
+            )
+        )
+        endless.append(self._spawn(self._fetcher.run(), "fetcher"))
+        self._hang_bell()
+        self._slot.ready()
+        _log.info("child_ready", queue=self._queue.name, worker=self._worker.worker_id)
+        try:
+            await self._quiet.wait()
+            if self._orphaned:
+                await self._release_myself()
+        except BaseException:
+            self._runners.aborted = True
+            raise
+        self._runners.close()
+        for task in endless:
+            task.cancel()
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+        return self._group.create_task(self._guarded(work), name=name)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """A defect in one task ends the child: runners must not mistake their cancellation for one meant for a handler."""
+        try:
+            await work
+        except Exception:
+            self._runners.aborted = True
+            raise
+
+    async def _close(self, lanes: list[Lane]) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._take_bell_down()
+        for lane in lanes:
+            await lane.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        try:
+            await self._dispatcher.aclose()
+        except Exception as error:  # noqa: BLE001 - the application's own code; every outcome is stored by now
+            _log.error("services_close_failed", queue=self._queue.name, exc_info=error)
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    def _deliver(self, fetch: Fetch) -> None:
+        assert self._desk is not None
+        self._desk.receive(fetch.jobs)
+        self._desk.apply_live(fetch.live)
+        self._desk.cancel(fetch.cancellations)
+        if fetch.retired and not self._retired:
+            # Maintenance took this worker for dead. Running jobs find out by themselves; nothing is cancelled for it.
+            self._retired = True
+            _log.warning("worker_retired", queue=self._queue.name, worker=self._worker.worker_id)
+            self._stop_claiming()
+        self._desk.pump()
+
+    def _changed(self) -> None:
+        assert self._desk is not None
+        if self._desk.open:
+            self._fetcher.room_made()
+        elif self._desk.is_empty() and not self._fetcher.claiming:
+            self._quiet.set()
+
+    def _after_set(self, operation: Operation) -> None:
+        assert self._desk is not None
+        if operation is not Operation.START:
+            self._fetcher.lease_ended()
+        self._desk.pump()
+
+    def _turned(self) -> None:
+        """Four times a second."""
+        self._is_orphan()
+        self._changed()
+
+    def _stop_claiming(self) -> None:
+        if self._desk is not None and self._desk.open:
+            self._slot.draining()
+            self._take_bell_down()
+            self._desk.close()
+            self._fetcher.nudge()
+            self._changed()
+
+    def _later(self, delay: float, call: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(delay, call))
+
+    # ── doorbell ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    def _hang_bell(self) -> None:
+        try:
+            bell = self._bell = Doorbell(self._store.identity).listen(self._queue.name)
+        except OSError as error:
+            _log.warning("doorbell_unavailable", queue=self._queue.name, error=str(error))
+            return
+
+        def rung() -> None:
+            if bell.drain():
+                self._fetcher.ring()
+
+        asyncio.get_running_loop().add_reader(bell.fileno(), rung)
+
+    def _take_bell_down(self) -> None:
+        if self._bell is not None:
+            asyncio.get_running_loop().remove_reader(self._bell.fileno())
+            self._bell.close()
+            self._bell = None
+
+    # ── without a supervisor ──────────────────────────────────────────────────────────────────────────────────────────
+    def _is_orphan(self) -> bool:
+        """True when the supervisor is gone; the first time it begins the orphan's own way to rest."""
+        if self._parent_pid is None or self._desk is None or os.getppid() == self._parent_pid:
+            return False
+        if not self._orphaned:
+            self._orphaned = True
+            grace = self._settings.supervisor.shutdown_grace
+            _log.warning("orphaned", queue=self._queue.name, grace=grace)
+            start_watchdog(grace, self._leave)
+            self._stop_claiming()
+            self._later(max(0.0, grace - _LAST_WORDS), self._desk.stop_handlers)
+            self._later(max(0.0, grace - _ORPHAN_MARGIN), self._quiet.set)
+        return True
+
+    async def _release_myself(self) -> None:
+        """What a supervisor's notice would have brought about: everything still held goes back, uncharged, and at once."""
+        notice = DeathNotice(worker_id=self._worker.worker_id, queue=self._queue.name, cause=DeathCause.SHUTDOWN.value)
+
+        def release(session: Session) -> bool:
+            return session.release_worker(self._worker, notice, CrashPolicies()).done
+
+        while not await self._claim_lane.call("release_worker", release):
+            pass
+        if self._desk is not None and self._desk.limiter.active:
+            # Handlers that would not end: from now on every instant they run is an instant too long.
+            self._leave(ExitCode.ORPHANED)
+
+
+async def _watch(lane: Lane) -> None:
+    """A lane that ends by itself has met a defect: the child must not go on without it."""
+    await asyncio.shield(lane.ended)

@@ -1,0 +1,153 @@
+"""From how an execution ended to what becomes of its job (design §8). Pure: chance comes in as an argument."""
+
+import asyncio
+
+from chokaq.config.settings import Policy
+from chokaq.lifecycle import failures
+from chokaq.lifecycle.errors import FatalError, Snooze, Throttled
+from chokaq.lifecycle.failures import Kind
+from chokaq.lifecycle.retry import backoff, exhausted, throttle
+from chokaq.lifecycle.states import CancelReason, FailureReason, JobStatus
+from chokaq.store.records import AttemptError, Cancellation, Failure, FetchedJob, Release, Retry
+from chokaq.worker.claims import Change, Operation
+
+Outcome = tuple[Operation, Change]
+
+SUCCEEDED: Outcome = (Operation.SUCCEED, None)
+SUSPECT_DELAY_MS = 5_000
+"""A job that has crashed a process before and would wait behind others of its kind is handed back for this long."""
+_OWN_VERDICTS = (FatalError, Throttled)
+"""A handler that says so outright knows what it says, also when it was being stopped."""
+
+
+def after_error(
+    job: FetchedJob,
+    policy: Policy,
+    error: BaseException,
+    reason: CancelReason | None = None,
+    cancellation: Cancellation | None = None,
+    *,
+    chance: float = 0.0,
+) -> Outcome | None:
+    """What becomes of a job whose handler raised `error`. None: nothing is written, since the lease is someone else's.
+
+    `reason`: why this child had asked the run to stop (None: it had not; a CancelledError or TimeoutError is then the
+    handler's own trouble). Once asked to stop, whatever the handler raises is put down to that, except a verdict it names
+    outright: FatalError, Throttled, Snooze. `cancellation`: by whom and why, with reason ADMIN. `chance` in [0, 1): jitter.
+    """
+    if reason is CancelReason.LOST_LEASE:
+        return None
+    if reason is CancelReason.ADMIN:
+        return _stop(job, JobStatus.CANCELLED, FailureReason.CANCELLED, _cancelled(cancellation, error))
+    if isinstance(error, Snooze):
+        return Operation.RELEASE, Release(job.id, job.lease, _ms(error.delay), _max_age_ms(policy))
+    if reason is None or isinstance(error, _OWN_VERDICTS):
+        return _judged(job, policy, error, chance)
+    if reason is CancelReason.TIMEOUT:
+        return _timed_out(job, policy, error, chance)
+    if reason is CancelReason.HEARTBEAT:
+        return _stop(job, JobStatus.FAILED, FailureReason.HEARTBEAT_FAILURE, _record(error))
+    return hand_back(job)
+
+
+def before_start(job: FetchedJob, cancellation: Cancellation | None) -> Outcome:
+    """What becomes of a started job that was cancelled before its handler began."""
+    return _stop(job, JobStatus.CANCELLED, FailureReason.CANCELLED, _cancelled(cancellation, None))
+
+
+def unknown_type(job: FetchedJob, policy: Policy, queue: str) -> Outcome:
+    """What becomes of a job whose type this child does not know: handed back for a while, then fatal."""
+    if job.age_ms < _ms(policy.unknown_type_grace):
+        return Operation.RELEASE, Release(job.id, job.lease, _ms(policy.unknown_type_delay), _max_age_ms(policy))
+    error = AttemptError(
+        "UnknownJobType",
+        failures.cut(f"no worker of queue {queue} has a handler for {job.type_key!r}", failures.MESSAGE_LIMIT),
+    )
+    return _stop(job, JobStatus.FAILED, FailureReason.FATAL_ERROR, error)
+
+
+def hand_back(job: FetchedJob, delay_ms: int | None = None) -> Outcome:
+    """Return the job without charge; due as before, or `delay_ms` from now."""
+    return Operation.RELEASE, Release(job.id, job.lease, delay_ms)
+
+
+def refused(job: FetchedJob, error: BaseException) -> Failure:
+    """The last resort for a job whose transition the store refuses: to the DLQ with the storage error, in plain ASCII."""
+    text = str(error).encode("ascii", "backslashreplace").decode()
+    record = AttemptError("StoreRefused", failures.cut(f"the store refused this job's outcome: {text}", 1_000))
+    return Failure(job.id, job.lease, JobStatus.FAILED, FailureReason.FATAL_ERROR, record)
+
+
+def _judged(job: FetchedJob, policy: Policy, error: BaseException, chance: float) -> Outcome:
+    verdict = failures.classify(error)
+    if verdict.kind is Kind.FATAL:
+        return _stop(job, JobStatus.FAILED, FailureReason.FATAL_ERROR, _record(error))
+    reason = FailureReason.THROTTLED if verdict.kind is Kind.THROTTLED else FailureReason.TRANSIENT
+    return _again(job, policy, reason, _record(error), retry_after=verdict.retry_after, chance=chance)
+
+
+def _timed_out(job: FetchedJob, policy: Policy, error: BaseException, chance: float) -> Outcome:
+    message = "the handler ran longer than its execution timeout"
+    record = _record(error, "ExecutionTimeout", message)
+    if policy.on_timeout == "retry":
+        return _again(job, policy, FailureReason.TIMEOUT, record, retry_after=None, chance=chance)
+    return _stop(job, JobStatus.FAILED, FailureReason.TIMEOUT, record)
+
+
+def _again(
+    job: FetchedJob,
+    policy: Policy,
+    reason: FailureReason,
+    record: AttemptError,
+    *,
+    retry_after: float | None,
+    chance: float,
+) -> Outcome:
+    attempts = job.attempt_count + 1
+    if exhausted(attempts, policy.max_attempts):
+        return _stop(job, JobStatus.FAILED, reason, record)
+    if retry_after is not None:
+        delay = throttle(retry_after, maximum=policy.retry_max_delay)
+    else:
+        delay = backoff(
+            attempts,
+            base=policy.retry_base_delay,
+            multiplier=policy.retry_multiplier,
+            maximum=policy.retry_max_delay,
+            jitter=policy.retry_jitter,
+            chance=chance,
+        )
+    return Operation.RETRY, Retry(job.id, job.lease, _ms(delay), record, reason, _max_age_ms(policy))
+
+
+def _stop(job: FetchedJob, status: JobStatus, reason: FailureReason, record: AttemptError) -> Outcome:
+    return Operation.FAIL, Failure(job.id, job.lease, status, reason, record)
+
+
+def _record(error: BaseException, kind: str | None = None, message: str | None = None) -> AttemptError:
+    """The attempt's record; with `kind`, under that name, the handler's own words after `message`."""
+    text = failures.describe(error)
+    if kind is None:
+        return AttemptError(text.type, text.message, text.trace)
+    words = message or ""
+    if not isinstance(error, asyncio.CancelledError):
+        words = f"{words}; it ended with {text.type}: {text.message}"
+    return AttemptError(kind, failures.cut(words, failures.MESSAGE_LIMIT), text.trace)
+
+
+def _cancelled(cancellation: Cancellation | None, error: BaseException | None) -> AttemptError:
+    actor = cancellation.actor if cancellation is not None and cancellation.actor else "unknown"
+    why = f": {cancellation.reason}" if cancellation is not None and cancellation.reason else ""
+    message = f"cancelled by {actor}{why}"
+    if error is None:
+        return AttemptError("Cancelled", failures.cut(message, failures.MESSAGE_LIMIT))
+    return _record(error, "Cancelled", message)
+
+
+def _ms(seconds: float) -> int:
+    # Ten years: longer than any job lives, short enough for every engine's date arithmetic.
+    return round(max(0.0, min(seconds, 315_360_000.0)) * 1000)
+
+
+def _max_age_ms(policy: Policy) -> int | None:
+    return None if policy.max_job_age is None else _ms(policy.max_job_age)

@@ -1,0 +1,160 @@
+"""The pulse lane renews every lease this child holds; the board's pulse tells the supervisor that the loop still turns."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import structlog
+
+from chokaq.lifecycle.states import Answer
+from chokaq.store.errors import StoreRefused
+from chokaq.store.protocol import MAX_JOBS_PER_CALL, Session, Store
+from chokaq.store.records import Beat, Cancellation, Figures, Registration
+from chokaq.worker.claims import Claim
+from chokaq.worker.counts import Counts
+from chokaq.worker.lane import Lane
+from chokaq.worker.limiter import Limiter
+from chokaq.worker.status import StatusSlot
+
+_log = structlog.get_logger("chokaq")
+_TURN = 0.25
+"""Seconds between two pulses on the board."""
+_PAGE_KB = 4
+_TURNS_PER_MEMORY = 4
+
+Told = Callable[[Sequence[Claim], Sequence[Answer], Sequence[Cancellation]], None]
+
+
+class Vitals:
+    """What a child says of itself; written by the loop, read by the pulse lane."""
+
+    __slots__ = ("buffered", "loop_lag_ms", "memory_kb", "running", "turned_at")
+
+    def __init__(self) -> None:
+        self.turned_at = time.monotonic()
+        self.loop_lag_ms = 0
+        self.running = 0
+        self.buffered = 0
+        self.memory_kb = memory_kb()
+
+    def figures(self) -> Figures:
+        """As sent with a KeepAlive: a loop that stands still now lags now, though it cannot say so itself."""
+        stalled = int((time.monotonic() - self.turned_at - _TURN) * 1000)
+        return Figures(self.running, self.buffered, max(self.loop_lag_ms, stalled), self.memory_kb)
+
+
+class PulseLane(Lane):
+    """Renews leases from a thread of its own, so that a blocked event loop costs no lease."""
+
+    def __init__(
+        self,
+        store: Store,
+        counts: Counts,
+        *,
+        worker: Registration,
+        heartbeat: float,
+        claims: dict[str, Claim],
+        vitals: Vitals,
+        told: Told,
+    ) -> None:
+        """`heartbeat`: seconds between renewals, ±20 %; `told`: called on the loop once per call of KeepAlive."""
+        super().__init__("pulse", store, counts)
+        self._worker = worker
+        self._heartbeat = heartbeat
+        self._claims = claims
+        self._vitals = vitals
+        self._told = told
+
+    def _warm(self, session: Session) -> None:
+        session.keep_alive(self._worker, [], self._vitals.figures())
+
+    def _work(self) -> None:
+        due = time.monotonic() + self._interval()
+        while not self._closing.wait(max(0.0, due - time.monotonic())):
+            # Counted from the beginning of the round: after an outage the next one follows at once.
+            due = time.monotonic() + self._interval()
+            claims = self._snapshot()
+            for first in range(0, max(1, len(claims)), MAX_JOBS_PER_CALL):
+                self._renew(claims[first : first + MAX_JOBS_PER_CALL])
+
+    def _wake(self) -> None:
+        """Nothing to do: closing itself ends the wait."""
+
+    def _snapshot(self) -> list[Claim]:
+        while True:
+            try:
+                return list(self._claims.values())
+            except RuntimeError:
+                # The loop changed it meanwhile (a collection in between lets it run): look again.
+                continue
+
+    def _renew(self, claims: list[Claim]) -> None:
+        beats = [_beat(claim) for claim in claims]
+        try:
+            answers, cancellations = self._call(beats)
+        except StoreRefused as error:
+            # Progress is the only free text here: without it there is nothing left to refuse but the lease itself.
+            _log.warning("progress_refused", error=str(error))
+            try:
+                answers, cancellations = self._call([Beat(beat.id, beat.lease) for beat in beats])
+            except StoreRefused as again:
+                _log.error("heartbeat_refused", error=str(again))
+                return
+        self._tell(self._told, claims, answers, cancellations)
+
+    def _call(self, beats: list[Beat]) -> tuple[list[Answer], list[Cancellation]]:
+        return self._until_known(
+            "keep_alive", lambda session: session.keep_alive(self._worker, beats, self._vitals.figures())
+        )
+
+    def _interval(self) -> float:
+        return self._heartbeat * random.uniform(0.8, 1.2)
+
+
+async def pulse_board(
+    *,
+    slot: StatusSlot,
+    vitals: Vitals,
+    counts: Counts,
+    held: Callable[[], int],
+    limiter: Limiter,
+    each: Callable[[], None],
+) -> None:
+    """Write the child's pulse on the board four times a second, measuring the loop's lag; calls `each` every time. Endless."""
+    loop = asyncio.get_running_loop()
+    turns = 0
+    while True:
+        expected = loop.time() + _TURN
+        await asyncio.sleep(_TURN)
+        vitals.loop_lag_ms = max(0, round((loop.time() - expected) * 1000))
+        vitals.turned_at = time.monotonic()
+        vitals.running, vitals.buffered = limiter.active, held() - limiter.active
+        if turns % _TURNS_PER_MEMORY == 0:
+            vitals.memory_kb = memory_kb()
+        turns += 1
+        slot.pulse(
+            loop_lag_ms=vitals.loop_lag_ms,
+            running=vitals.running,
+            buffered=vitals.buffered,
+            completed=counts.completed,
+            memory_kb=vitals.memory_kb,
+        )
+        each()
+
+
+def memory_kb() -> int:
+    """Resident memory of this process; 0 where the host does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * _PAGE_KB
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _beat(claim: Claim) -> Beat:
+    context = claim.context
+    if context is None:
+        return Beat(claim.job.id, claim.job.lease)
+    progress, note = context.take_progress()
+    return Beat(claim.job.id, claim.job.lease, progress, note)

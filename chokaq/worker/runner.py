@@ -1,0 +1,161 @@
+"""The runners: long-lived tasks that execute started jobs, one after the other, and hand their outcomes to the settler."""
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+
+import structlog
+
+from chokaq.jobs.context import JobContext
+from chokaq.lifecycle.states import CancelReason
+from chokaq.worker import outcomes
+from chokaq.worker.claims import Claim, Stage
+from chokaq.worker.counts import Counts
+from chokaq.worker.isolation import Isolated
+from chokaq.worker.outcomes import Outcome
+from chokaq.worker.settler import Settler
+from chokaq.worker.status import StatusSlot
+from chokaq.worker.timers import Timers
+
+_log = structlog.get_logger("chokaq")
+_BREATH = 0.01
+"""A runner whose handlers never wait lets the loop turn after so many seconds."""
+
+
+class Runners:
+    """All runners of a child. More are started when more jobs run at once than ever before; none is ever stopped early."""
+
+    def __init__(self, queue: str, worker_id: str, settler: Settler, slot: StatusSlot, counts: Counts) -> None:
+        self._queue = queue
+        self._worker_id = worker_id
+        self._settler = settler
+        self._slot = slot
+        self._counts = counts
+        self._timers = Timers(self._timed_out)
+        self._ready: deque[Claim] = deque()
+        self._parked: list[asyncio.Future[Claim | None]] = []
+        self._count = 0
+        self._busy = 0
+        self._closed = False
+        self.ended: Callable[[Claim], None] = lambda _claim: None
+        """Called when a claim no longer occupies its runner."""
+        self.spawn: Callable[[int], object] = lambda _index: None
+        """Called to make a task of `run(index)`."""
+        self.timeout_override: float | None = None
+        """The operators' execution timeout in seconds; wins over every policy while set."""
+        self.handing_back = False
+        """True near the end of a drain: what has not begun is handed back."""
+        self.aborted = False
+        """True when the child is falling over: a cancellation then means the runner itself."""
+
+    def submit(self, claim: Claim) -> None:
+        """Run a started claim: in a parked runner, in a new one, or as soon as one is done."""
+        while self._parked:
+            parked = self._parked.pop()
+            if not parked.done():
+                parked.set_result(claim)
+                return
+        self._ready.append(claim)
+        if self._count < len(self._ready) + self._busy:
+            self.spawn(self._count)
+            self._count += 1
+
+    def close(self) -> None:
+        """Let every runner end once it has nothing to do."""
+        self._closed = True
+        self._timers.close()
+        for parked in self._parked:
+            if not parked.done():
+                parked.set_result(None)
+        self._parked.clear()
+
+    async def run(self, index: int) -> None:
+        """One runner, until closed."""
+        loop = asyncio.get_running_loop()
+        rested = loop.time()
+        while (claim := await self._next(loop)) is not None:
+            await self._serve(claim, index)
+            if loop.time() - rested > _BREATH:
+                await asyncio.sleep(0)
+                rested = loop.time()
+
+    # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    async def _next(self, loop: asyncio.AbstractEventLoop) -> Claim | None:
+        if self._ready:
+            return self._ready.popleft()
+        if self._closed:
+            return None
+        parked: asyncio.Future[Claim | None] = loop.create_future()
+        self._parked.append(parked)
+        return await parked
+
+    async def _serve(self, claim: Claim, index: int) -> None:
+        self._busy += 1
+        try:
+            outcome = await self._execute(claim, index)
+        finally:
+            self._busy -= 1
+        if outcome is None:
+            self._settler.forget(claim)
+        else:
+            self._settler.settle(claim, outcome)
+        self.ended(claim)
+
+    async def _execute(self, claim: Claim, index: int) -> Outcome | None:
+        job, policy, route = claim.job, claim.policy, claim.route
+        if claim.lost or route is None:
+            return None
+        if claim.reason is CancelReason.ADMIN:
+            return outcomes.before_start(job, claim.cancellation)
+        if self.handing_back:
+            return outcomes.hand_back(job)
+        timeout = policy.execution_timeout if self.timeout_override is None else self.timeout_override
+        loop = asyncio.get_running_loop()
+        claim.runner = index
+        if timeout is not None:
+            claim.deadline = time.monotonic() + timeout + policy.hard_limit_grace
+            self._timers.set(claim, loop.time(), timeout)
+        self._slot.begin(index, claim.held, claim.deadline)
+        claim.context = context = JobContext(job, self._queue, self._worker_id, timeout)
+        claim.task = task = asyncio.current_task()
+        claim.stage = Stage.RUNNING
+        error: BaseException | None = None
+        try:
+            await Isolated(route.run(route.decode(job.payload), context))
+        except GeneratorExit:
+            raise
+        except BaseException as caught:  # noqa: BLE001 - whatever a handler raises is its outcome, SystemExit included
+            error = caught
+        # From here on no request to stop reaches this claim: its handler has ended.
+        claim.stage = Stage.SETTLING
+        claim.task = None
+        self._timers.clear(claim)
+        self._slot.end(index)
+        if task is not None and task.cancelling():
+            await self._recover(task, error)
+        if error is None:
+            return outcomes.SUCCEEDED if claim.reason is not CancelReason.LOST_LEASE else None
+        _log.debug("handler_raised", job=job.id, type=job.type_key, error=repr(error), reason=claim.reason)
+        chance = random.random()
+        outcome = outcomes.after_error(job, policy, error, claim.reason, claim.cancellation, chance=chance)
+        error = None  # its traceback holds this frame: break the circle
+        return outcome
+
+    async def _recover(self, task: "asyncio.Task[None]", error: BaseException | None) -> None:
+        """Wipe cancellations meant for the handler off the runner's task, one that it never received included."""
+        if self.aborted:
+            raise error or asyncio.CancelledError
+        while task.uncancel() > 0:
+            pass
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            if self.aborted:
+                raise
+
+    def _timed_out(self, claim: Claim) -> None:
+        if claim.stage is Stage.RUNNING:
+            self._counts.timeouts += 1
+            claim.request_stop(CancelReason.TIMEOUT)

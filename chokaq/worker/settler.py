@@ -1,0 +1,222 @@
+"""The settle lane and its counterpart on the loop: starts and outcomes, in sets that form by themselves.
+
+While one call is under way the next set piles up; nothing waits for a timer. Each operation has its pile, the lane serves them
+in turn, starts first. A set is repeated until its outcome is known; one that the store refuses is split until the bad job is
+alone, and that one goes to the DLQ with the storage error.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from queue import SimpleQueue
+
+import structlog
+
+from chokaq.lifecycle.states import Answer
+from chokaq.store.errors import StoreRefused
+from chokaq.store.protocol import MAX_BYTES_PER_CALL, MAX_JOBS_PER_CALL, Session, Store
+from chokaq.store.records import Failure, Registration, Retry
+from chokaq.worker.claims import Change, Claim, Operation, Stage
+from chokaq.worker.counts import Counts
+from chokaq.worker.lane import Lane
+from chokaq.worker.outcomes import Outcome, refused
+
+_log = structlog.get_logger("chokaq")
+_FULL = 5_000
+"""So many unanswered claims stop further starts: a store that is slower than the handlers slows the handlers down."""
+_BYTES_PER_JOB = 200
+"""What a job costs in a document beside its error texts, generously."""
+
+Told = Callable[[Operation, Sequence[Claim], Sequence[Answer | None]], None]
+
+
+class SettleLane(Lane):
+    """The thread that writes."""
+
+    def __init__(self, store: Store, counts: Counts, worker: Registration, told: Told) -> None:
+        """`told` is called on the loop once per set: the operation, its claims, an answer each (None: left to its lease)."""
+        super().__init__("settle", store, counts)
+        self._worker = worker
+        self._told = told
+        self._incoming: SimpleQueue[Claim | None] = SimpleQueue()
+        self._piles: tuple[list[Claim], ...] = tuple([] for _ in Operation)
+        self._closed = False
+
+    def put(self, claim: Claim) -> None:
+        """Queue `claim.operation`; never blocks."""
+        self._incoming.put(claim)
+
+    def _wake(self) -> None:
+        self._incoming.put(None)
+
+    def _warm(self, session: Session) -> None:
+        for operation in Operation:
+            _send(operation, self._worker, (), session)
+
+    def _work(self) -> None:
+        while not self._closed:
+            self._take(self._incoming.get())
+            while any(self._piles):
+                for operation in Operation:
+                    # What arrived during the previous call goes out with this one.
+                    for _ in range(self._incoming.qsize()):
+                        self._take(self._incoming.get())
+                    if claims := self._cut(operation):
+                        self._apply(operation, claims)
+
+    def _take(self, claim: Claim | None) -> None:
+        if claim is None:
+            self._closed = True
+        else:
+            self._piles[claim.operation].append(claim)
+
+    def _cut(self, operation: Operation) -> list[Claim]:
+        """Take from a pile what one call may carry."""
+        pile = self._piles[operation]
+        count = min(len(pile), MAX_JOBS_PER_CALL)
+        if operation in (Operation.RETRY, Operation.FAIL):
+            room = MAX_BYTES_PER_CALL
+            for index in range(count):
+                room -= _weight(pile[index].change)
+                if room < 0 < index:
+                    count = index
+                    break
+        claims = pile[:count]
+        del pile[:count]
+        return claims
+
+    def _apply(self, operation: Operation, claims: list[Claim]) -> None:
+        try:
+            answers = self._until_known(operation.name, partial(_send, operation, self._worker, claims))
+        except StoreRefused as error:
+            if len(claims) == 1:
+                self._bury(operation, claims[0], error)
+                return
+            half = len(claims) // 2
+            self._apply(operation, claims[:half])
+            self._apply(operation, claims[half:])
+        else:
+            self._tell(self._told, operation, claims, answers)
+
+    def _bury(self, operation: Operation, claim: Claim, error: StoreRefused) -> None:
+        """Dead-letter the one job whose transition is refused; when that is refused as well its lease will run out."""
+        failure = refused(claim.job, error)
+        _log.error("transition_refused", operation=operation.name, job=claim.job.id, error=str(error))
+        answer: Answer | None
+        try:
+            (answer,) = self._until_known("bury", lambda session: session.archive_failed(self._worker, [failure]))
+        except StoreRefused as again:
+            _log.error("job_left_to_its_lease", job=claim.job.id, error=str(again))
+            answer = None
+        # A start that ended in the DLQ did not start: for the loop it is a claim that went elsewhere.
+        self._tell(self._told, operation, [claim], [None if operation is Operation.START else answer])
+
+
+class Settler:
+    """The loop's side: queues transitions, counts what is unanswered, forgets claims that are settled."""
+
+    def __init__(self, store: Store, worker: Registration, claims: dict[str, Claim], counts: Counts) -> None:
+        """`claims`: every claim this child holds, by job id."""
+        self.lane = SettleLane(store, counts, worker, self._answered)
+        self._claims = claims
+        self._counts = counts
+        self.unanswered = 0
+        """Claims with a transition queued or under way."""
+        self.started: Callable[[Claim], None] = _ignore
+        """Called for each claim whose start was applied."""
+        self.not_started: Callable[[Claim], None] = _ignore
+        """Called for each claim whose start came to nothing."""
+        self.after_set: Callable[[Operation], None] = _ignore
+        """Called once after each answered set."""
+
+    @property
+    def is_full(self) -> bool:
+        """True when nothing more should be started until the store has caught up."""
+        return self.unanswered >= _FULL
+
+    def start(self, claim: Claim) -> None:
+        """Queue a start."""
+        claim.stage = Stage.STARTING
+        claim.operation = Operation.START
+        self.unanswered += 1
+        self.lane.put(claim)
+
+    def settle(self, claim: Claim, outcome: Outcome) -> None:
+        """Queue the claim's last transition."""
+        claim.stage = Stage.SETTLING
+        claim.operation, claim.change = outcome
+        self.unanswered += 1
+        self.lane.put(claim)
+
+    def forget(self, claim: Claim) -> None:
+        """Drop a claim without writing: it is somebody else's."""
+        claim.stage = Stage.SETTLING
+        if self._claims.get(claim.job.id) is claim:
+            del self._claims[claim.job.id]
+
+    def _answered(self, operation: Operation, claims: Sequence[Claim], answers: Sequence[Answer | None]) -> None:
+        self.unanswered -= len(claims)
+        if operation is Operation.START:
+            self._starts_answered(claims, answers)
+        else:
+            applied = 0
+            for claim, answer in zip(claims, answers, strict=True):
+                self.forget(claim)
+                if answer:
+                    applied += 1
+                else:
+                    self._conflict(operation, claim, answer)
+            self._count(operation, applied)
+        self.after_set(operation)
+
+    def _starts_answered(self, claims: Sequence[Claim], answers: Sequence[Answer | None]) -> None:
+        for claim, answer in zip(claims, answers, strict=True):
+            if answer is Answer.APPLIED:
+                self._counts.started += 1
+                claim.stage = Stage.READY
+                self.started(claim)
+            else:
+                self._conflict(Operation.START, claim, answer)
+                self.forget(claim)
+                self.not_started(claim)
+
+    def _conflict(self, operation: Operation, claim: Claim, answer: Answer | None) -> None:
+        if answer is None:
+            return
+        self._counts.conflicts += 1
+        _log.debug("lease_conflict", operation=operation.name, job=claim.job.id, lease=claim.job.lease)
+
+    def _count(self, operation: Operation, applied: int) -> None:
+        counts = self._counts
+        if operation is Operation.SUCCEED:
+            counts.succeeded += applied
+        elif operation is Operation.RETRY:
+            counts.retried += applied
+        elif operation is Operation.FAIL:
+            counts.failed += applied
+        else:
+            counts.released += applied
+
+
+def _send(operation: Operation, worker: Registration, claims: Sequence[Claim], session: Session) -> list[Answer]:
+    if operation is Operation.START:
+        return session.start_jobs(worker, [claim.held for claim in claims])
+    if operation is Operation.SUCCEED:
+        return session.archive_succeeded(worker, [claim.held for claim in claims])
+    changes: list[Change] = [claim.change for claim in claims]
+    if operation is Operation.RETRY:
+        return session.reschedule_for_retry(worker, changes)  # type: ignore[arg-type]
+    if operation is Operation.FAIL:
+        return session.archive_failed(worker, changes)  # type: ignore[arg-type]
+    return session.release_jobs(worker, changes)  # type: ignore[arg-type]
+
+
+def _weight(change: Change) -> int:
+    """Bytes a change may take in the document, at worst: every character escaped or astral."""
+    if not isinstance(change, Retry | Failure) or change.error is None:
+        return _BYTES_PER_JOB
+    error = change.error
+    return _BYTES_PER_JOB + 4 * (len(error.type) + len(error.message) + len(error.trace or ""))
+
+
+def _ignore(_: object) -> None:
+    """Until the child is wired up."""
