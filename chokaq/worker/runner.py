@@ -75,22 +75,23 @@ class Runners:
         """One runner, until closed."""
         loop = asyncio.get_running_loop()
         rested = loop.time()
-        while (claim := await self._next(loop)) is not None:
-            await self._serve(claim, index)
-            if loop.time() - rested > _BREATH:
-                await asyncio.sleep(0)
+        while True:
+            if self._ready:
+                claim: Claim | None = self._ready.popleft()
+            elif self._closed:
+                return
+            else:
+                parked: asyncio.Future[Claim | None] = loop.create_future()
+                self._parked.append(parked)
+                claim = await parked
                 rested = loop.time()
+            if claim is not None:
+                await self._serve(claim, index)
+                if loop.time() - rested > _BREATH:
+                    await asyncio.sleep(0)
+                    rested = loop.time()
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
-    async def _next(self, loop: asyncio.AbstractEventLoop) -> Claim | None:
-        if self._ready:
-            return self._ready.popleft()
-        if self._closed:
-            return None
-        parked: asyncio.Future[Claim | None] = loop.create_future()
-        self._parked.append(parked)
-        return await parked
-
     async def _serve(self, claim: Claim, index: int) -> None:
         self._busy += 1
         try:
