@@ -26,6 +26,11 @@ from chokaq.store.protocol import Session
 from chokaq.store.records import AttemptError, Failure, FetchedJob, Held, Registration, Release, Retry, WorkerInfo
 
 PAGE = 100
+_REASONS = {
+    Kind.FATAL: FailureReason.FATAL_ERROR,
+    Kind.THROTTLED: FailureReason.THROTTLED,
+    Kind.TRANSIENT: FailureReason.TRANSIENT,
+}
 
 
 @dataclass
@@ -123,29 +128,20 @@ class Inbox:
         policy = self._app.policy(worker.queue, job.type_key)
         verdict, words, attempts = classify(error), describe(error), job.attempt_count + 1
         record = AttemptError(words.type, words.message, words.trace)
-        throttled = verdict.kind is Kind.THROTTLED
+        reason = _REASONS[verdict.kind]
         if verdict.kind is Kind.FATAL or exhausted(attempts, policy.max_attempts):
-            reason = (
-                FailureReason.FATAL_ERROR
-                if verdict.kind is Kind.FATAL
-                else FailureReason.THROTTLED
-                if throttled
-                else FailureReason.TRANSIENT
-            )
             session.archive_failed(worker, [Failure(job.id, job.lease, JobStatus.FAILED, reason, record)])
             drained.failed[job.id] = error
             return
-        delay = (
-            throttle(verdict.retry_after, maximum=policy.retry_max_delay)
-            if verdict.retry_after is not None
-            else backoff(
+        if verdict.retry_after is not None:
+            delay = throttle(verdict.retry_after, maximum=policy.retry_max_delay)
+        else:
+            delay = backoff(
                 attempts,
                 base=policy.retry_base_delay,
                 multiplier=policy.retry_multiplier,
                 maximum=policy.retry_max_delay,
             )
-        )
-        reason = FailureReason.THROTTLED if throttled else FailureReason.TRANSIENT
         session.reschedule_for_retry(worker, [Retry(job.id, job.lease, round(delay * 1000), record, reason)])
         drained.retried[job.id] = error
 

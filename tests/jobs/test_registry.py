@@ -33,7 +33,7 @@ def resolved(app: ChokaQ, job: object, payload: object = None, **options: Any) -
 
 def test_a_key_is_taken_whatever_its_case(app: ChokaQ) -> None:
     app.job("mail.send.v1", Mail)
-    with pytest.raises(RegistrationError, match="'Mail.SEND.v1' is registered twice: for Mail and for Note"):
+    with pytest.raises(RegistrationError, match=r"'Mail\.SEND\.v1' is registered twice: for Mail and for Note"):
         app.job("Mail.SEND.v1", Note)
     assert app.registry.find("MAIL.send.V1") is app.registry.jobs[0]
 
@@ -89,7 +89,7 @@ def test_a_pipe_queue_takes_keys_that_nobody_registered(app: ChokaQ) -> None:
 
 @pytest.mark.parametrize("contract", [int, list, object, "text"])
 def test_only_structs_dataclasses_and_dicts_are_contracts(app: ChokaQ, contract: Any) -> None:
-    with pytest.raises(RegistrationError, match="use a msgspec.Struct, a dataclass or dict"):
+    with pytest.raises(RegistrationError, match=r"use a msgspec\.Struct, a dataclass or dict"):
         app.job("x.v1", contract)
 
 
