@@ -1,0 +1,80 @@
+"""The leader's work as chores: generators that make one short store call at a time and say how long to pause before the next.
+
+Between two calls the loop carries out death notices and takes orders, so that no chore delays the release of a dead worker.
+"""
+
+from collections.abc import Iterator
+
+import structlog
+
+from chokaq.config.settings import Settings
+from chokaq.maintenance.policies import crash_policies
+from chokaq.store.protocol import Session
+from chokaq.store.records import Registration, Released
+
+log = structlog.get_logger("chokaq")
+
+Chore = Iterator[float]
+"""Seconds to pause before the next step."""
+
+PURGE_PAUSE = 0.1
+"""Between two batches of a purge: a backlog of a million rows must not keep the hot path waiting."""
+
+
+def rescue(session: Session, me: Registration, settings: Settings) -> Chore:
+    """Every queue: buffered jobs whose lease has run out return, running ones meet the crash policy (design §4).
+
+    Each page starts where the one before ended, so rows that may not be touched never hide those behind them.
+    """
+    for name in session.hot_queues():
+        queue = settings.queue(name)
+        policies = crash_policies(settings, name)
+        abandoned_ms, zombie_ms = round(queue.fetched_timeout * 1000), round(queue.zombie_timeout * 1000)
+        cursor: str | None = None
+        while True:
+            yield 0.0
+            page = session.recover_abandoned(me, name, abandoned_ms, cursor)
+            _tell("abandoned_recovered", name, page)
+            cursor = page.cursor
+            if cursor is None:
+                break
+        while True:
+            yield 0.0
+            page = session.archive_zombies(me, name, zombie_ms, policies, cursor)
+            _tell("zombies_archived", name, page)
+            cursor = page.cursor
+            if cursor is None:
+                break
+
+
+def retention(session: Session, settings: Settings, known: frozenset[str]) -> Chore:
+    """Delete what is older than its queue's retention, in batches; then what is left over of keys, workers and counters.
+
+    Only queues of our own configuration (`known`): another replica may be told to keep the archive of its queues longer.
+    """
+    size = settings.maintenance.batch_size
+    for name in sorted(known):
+        queue = settings.queue(name)
+        if queue.archive_retention is not None:
+            yield 0.0
+            while session.purge_archive(name, round(queue.archive_retention * 1000), size) >= size:
+                yield PURGE_PAUSE
+        if queue.dlq_retention is not None:
+            yield 0.0
+            while session.purge_dlq(name, round(queue.dlq_retention * 1000), size) >= size:
+                yield PURGE_PAUSE
+    yield 0.0
+    while session.purge_leftovers(size) >= size:
+        yield PURGE_PAUSE
+
+
+def roll_up(session: Session) -> Chore:
+    """Fold old counters."""
+    yield 0.0
+    session.roll_up()
+
+
+def _tell(event: str, queue: str, page: Released) -> None:
+    counts = {name: getattr(page, name) for name in ("pending", "zombies", "poisoned", "failed", "cancelled")}
+    if any(counts.values()):
+        log.warning(event, queue=queue, **{name: count for name, count in counts.items() if count})

@@ -1,0 +1,233 @@
+"""The parent: one loop that waits for signals, deaths, acknowledgements and the clock. No threads, no database, no user code."""
+
+import select
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from chokaq.config.settings import Settings
+from chokaq.supervisor.board import MIN_RUNNERS, Board
+from chokaq.supervisor.children import Assignment
+from chokaq.supervisor.crew import Crew
+from chokaq.supervisor.exits import ProgramExit
+from chokaq.supervisor.notify import Notifier
+from chokaq.supervisor.reaper import reap
+from chokaq.supervisor.reload import plan_reload
+from chokaq.supervisor.rollout import Rollout
+from chokaq.supervisor.scaling import queue_to_grow, queue_to_shrink
+from chokaq.supervisor.shutdown import Shutdown
+from chokaq.supervisor.signals import SignalPipe
+from chokaq.supervisor.spawn import Entries
+from chokaq.supervisor.watch import Watch
+
+log = structlog.get_logger("chokaq")
+
+TICK = 1.0
+"""Longest wait between two looks at the board, seconds."""
+QUICK_TICK = 0.05
+"""… while something is booting or leaving: the board cannot wake us."""
+
+
+class Arbiter:
+    """The supervisor of one program. `run` returns its exit code.
+
+    `load_settings` rereads the YAML on HUP and raises ValueError-like errors whose text lists every problem.
+    """
+
+    def __init__(self, settings: Settings, entries: Entries, load_settings: Callable[[Path | None], Settings]) -> None:
+        self._settings = settings
+        self._load_settings = load_settings
+        processes = sum(queue.processes for queue in settings.queues.values())
+        widest = max((queue.max_workers for queue in settings.queues.values()), default=0)
+        self.board = Board(slots=max(128, 4 * processes + 16), runners=max(MIN_RUNNERS, 2 * widest))
+        self._pipe = SignalPipe()
+        self._notifier = Notifier()
+        self.crew = Crew(settings, self.board, entries, self._leave_in_child)
+        self._rollout = Rollout(self.crew)
+        self._watch = Watch(self.crew)
+        self._shutdown: Shutdown | None = None
+        self._was_ready = False
+        self._reloading = False
+
+    def run(self) -> int:
+        """Fork everything and watch over it until the end."""
+        for queue in self._settings.queues.values():
+            for _ in range(queue.processes):
+                self.crew.open_post(Assignment(queue, self._settings))
+        log.info("supervisor_started", queues={name: queue.processes for name, queue in self._settings.queues.items()})
+        try:
+            while not self._turn():
+                self._wait()
+        finally:
+            self._pipe.close()
+            self._notifier.close()
+        code = self._shutdown.code if self._shutdown is not None else ProgramExit.INTERNAL
+        log.info("stopped", exit_code=int(code))
+        return int(code)
+
+    def _turn(self) -> bool:
+        """One look at everything; True at the end."""
+        try:
+            return self._look()
+        except Exception:
+            # A defect here must not leave children without a parent: drain them, and never hide it behind exit code 0.
+            log.exception("supervisor_failed")
+            if self._shutdown is not None:
+                raise
+            self._stop("internal error", ProgramExit.INTERNAL)
+            return False
+
+    def _look(self) -> bool:
+        for number in self._pipe.drain():
+            self._on_signal(number)
+        now = time.monotonic()
+        # Readiness before deaths: a replacement that became ready a moment ago is not lost to its predecessor's exit.
+        self.crew.notice_ready(now)
+        for end in reap():
+            self.crew.bury(end, now)
+        self.crew.desk.receive()
+        self.crew.desk.flush()
+        if self.crew.fatal is not None and self._shutdown is None:
+            log.error("cannot_boot", problem=self.crew.fatal)
+            self._stop(self.crew.fatal, ProgramExit.BOOT_FAILED)
+        self._watch.step(now)
+        self._rollout.step(now)
+        self.crew.fill(now)
+        self.crew.keeper.fill(now)
+        self._tell(now)
+        return self._shutdown is not None and self._shutdown.step(now)
+
+    def _wait(self) -> None:
+        poll = select.poll()
+        poll.register(self._pipe.fileno(), select.POLLIN)
+        desk = self.crew.desk
+        if desk.channel is not None:
+            poll.register(desk.channel, select.POLLIN | (select.POLLOUT if desk.wants_to_write else 0))
+        poll.poll(self._patience() * 1000)
+
+    def _patience(self) -> float:
+        now = time.monotonic()
+        if self._shutdown is not None or self._rollout.busy:
+            return QUICK_TICK
+        keeper = self.crew.keeper
+        if keeper.child is None or keeper.child.ready_at is None:
+            return QUICK_TICK
+        if any(child.ready_at is None or child.kill_at is not None for _, child in self.crew.living()):
+            return QUICK_TICK
+        due = min((post.due_at for post in self.crew.posts if not post.children), default=now + TICK)
+        beat = self._notifier.watchdog_every or TICK
+        return max(QUICK_TICK, min(TICK, beat, due - now))
+
+    # ── signals ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    def _on_signal(self, number: signal.Signals) -> None:
+        if number is signal.SIGCHLD:
+            return
+        log.info("signal", name=number.name)
+        if number in (signal.SIGTERM, signal.SIGINT):
+            if self._shutdown is None:
+                self._stop(number.name, ProgramExit.DRAINED)
+            if self._shutdown is not None:
+                self._shutdown.signalled(time.monotonic())
+        elif self._shutdown is not None:
+            log.info("signal_ignored", name=number.name, problem="the program is stopping")
+        elif number is signal.SIGHUP:
+            self._reload()
+        elif number is signal.SIGUSR2:
+            self._restart()
+        elif number is signal.SIGTTIN:
+            self._grow()
+        elif number is signal.SIGTTOU:
+            self._shrink()
+
+    def _stop(self, reason: str, code: ProgramExit) -> None:
+        self._notifier.stopping()
+        self._rollout.clear()
+        self._shutdown = Shutdown(self.crew, self._settings.supervisor.shutdown_grace, reason, code, time.monotonic())
+
+    def _reload(self) -> None:
+        self._notifier.reloading()
+        self._reloading = True
+        try:
+            new = self._load_settings(self._settings.source)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the old settings go on
+            log.warning("reload_refused", problem=str(error), source=str(self._settings.source))
+            return
+        plan = plan_reload(self.crew.queues(), self._settings, new)
+        for post in plan.close:
+            self.crew.close_post(post, "reload")
+        for assignment in plan.open:
+            self.crew.open_post(assignment, added=True)
+        changed = {id(post) for post, _ in plan.replace}
+        for post in self.crew.posts:
+            queue = new.queues.get(post.queue)
+            if queue is not None and id(post) not in changed and not post.closed:
+                post.assignment = Assignment(queue, new)
+        for post, assignment in plan.replace:
+            self._rollout.add(post, assignment, "reload")
+        self._settings = new
+        self.crew.keeper.reload(new)
+        log.info(
+            "reloaded",
+            replaced=[post.name for post, _ in plan.replace],
+            closed=[post.name for post in plan.close],
+            opened=[assignment.queue.name for assignment in plan.open],
+        )
+
+    def _restart(self) -> None:
+        """USR2: every child anew, with the code and settings of now."""
+        for posts in self.crew.queues().values():
+            for post in posts:
+                self._rollout.add(post, Assignment(post.assignment.queue, post.assignment.settings), "rolling_restart")
+
+    def _grow(self) -> None:
+        queue = queue_to_grow(self._loads())
+        if queue is not None:
+            template = self.crew.posts_of(queue)[0].assignment
+            post = self.crew.open_post(Assignment(template.queue, template.settings), added=True)
+            log.info("process_added", child=post.name, processes=len(self.crew.posts_of(queue)))
+
+    def _shrink(self) -> None:
+        queue = queue_to_shrink(self._loads())
+        if queue is None:
+            log.info("process_not_removed", problem="no queue has more than one process")
+            return
+        post = self.crew.posts_of(queue)[-1]
+        self.crew.close_post(post, "ttou")
+        log.info("process_removed", child=post.name, processes=len(self.crew.posts_of(queue)))
+
+    def _loads(self) -> dict[str, list[int]]:
+        loads: dict[str, list[int]] = {}
+        for queue, posts in self.crew.queues().items():
+            boards = [self.board.read(post.current.slot) for post in posts if post.current is not None]
+            figures = [board.running + board.buffered for board in boards]
+            loads[queue] = figures + [0] * (len(posts) - len(figures))
+        return loads
+
+    # ── telling the world ─────────────────────────────────────────────────────────────────────────────────────────────
+    def _tell(self, now: float) -> None:
+        ready = self.crew.ready and self._shutdown is None
+        if ready != self._was_ready:
+            self._was_ready = ready
+            log.info("supervisor_ready" if ready else "supervisor_not_ready")
+            if ready:
+                self._notifier.ready()
+        if self._reloading and not self._rollout.busy:
+            self._reloading = False
+            self._notifier.ready()
+        self.board.set_ready(ready)
+        self._notifier.status(self._status())
+        self._notifier.beat(now)
+
+    def _status(self) -> str:
+        if self._shutdown is not None:
+            return f"stopping, {self.crew.count} children left"
+        grouped = self.crew.queues()
+        parts = [f"{queue} {sum(post.is_live for post in posts)}/{len(posts)}" for queue, posts in grouped.items()]
+        return ("ready: " if self._was_ready else "not ready: ") + ", ".join(parts)
+
+    def _leave_in_child(self) -> None:
+        self._pipe.close_in_child()
+        self._notifier.close()

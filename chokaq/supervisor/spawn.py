@@ -1,0 +1,92 @@
+"""Forking: heavy imports once in the parent, then children that start small and share their pages."""
+
+import gc
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from socket import socket
+from typing import NamedTuple, Protocol
+
+from chokaq.config.settings import QueueSettings, Settings
+from chokaq.supervisor.exits import ProgramExit
+from chokaq.supervisor.signals import blocked
+from chokaq.worker.status import StatusSlot
+
+
+class ChildMain(Protocol):
+    """What a queue's child runs; returns its exit code. Signals are still blocked when it is called."""
+
+    def __call__(
+        self, settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot, parent_pid: int
+    ) -> int: ...
+
+
+class MaintenanceMain(Protocol):
+    """What the maintenance process runs; returns its exit code. Signals are still blocked when it is called."""
+
+    def __call__(self, settings: Settings, notices: socket, slot: StatusSlot, parent_pid: int) -> int: ...
+
+
+class Entries(NamedTuple):
+    """The code of the processes that a supervisor forks."""
+
+    child: ChildMain
+    maintenance: MaintenanceMain
+
+
+def load_entries() -> Entries:
+    """Import what children run. No user code, and no connection: only modules."""
+    from chokaq.maintenance.process import run_maintenance
+    from chokaq.worker.child import run_child
+
+    return Entries(run_child, run_maintenance)
+
+
+def preload(settings: Settings) -> None:
+    """Import what every child needs anyway, so that its pages are shared, and keep the collector from touching them.
+
+    pyodbc is only imported: it makes its first ODBC handle when it first connects, which happens after the fork.
+    """
+    driver = "sqlserver" if settings.database.url.startswith("mssql") else "sqlite"
+    for module in ("uvloop", "asyncio", "concurrent.futures.thread", f"chokaq.store.{driver}"):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            # A missing library is the child's to report, with a message that names the way out.
+            continue
+    gc.collect()
+    gc.freeze()
+
+
+def fork(main: Callable[[], int], leave: Callable[[], None]) -> int:
+    """Fork a child that runs `main` and ends with its result; returns the pid in the parent.
+
+    `leave` closes, in the child, what belongs to the supervisor only. The child never returns from here.
+    Raises OSError when the host gives no more processes.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with blocked():
+        pid = os.fork()
+        if pid == 0:
+            _become_child(main, leave)
+    return pid
+
+
+def _become_child(main: Callable[[], int], leave: Callable[[], None]) -> None:
+    code: int = ProgramExit.INTERNAL
+    try:
+        leave()
+        code = int(main())
+    except BaseException:  # noqa: BLE001 - whatever it is, the child must not run on into the parent's loop
+        traceback.print_exc()
+    finally:
+        # No interpreter shutdown: exit handlers and objects inherited from the parent are the parent's.
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                continue
+        os._exit(code)

@@ -1,0 +1,67 @@
+"""Acting on the board: limits, stalls, slow boots, recycling, and kills that have come due."""
+
+import structlog
+
+from chokaq.supervisor.board import Snapshot
+from chokaq.supervisor.children import Assignment, Child, Post
+from chokaq.supervisor.crew import Crew
+from chokaq.supervisor.verdicts import Verdict, judge
+
+log = structlog.get_logger("chokaq")
+
+FREEZE = 5.0
+"""A loop turn later than this many seconds means that we stood still ourselves (a stopped process group, a frozen host)."""
+PARDON = 10.0
+"""Seconds for which children are not judged after that: their pulses are old for the same reason."""
+
+
+class Watch:
+    """Looks at every child on every turn."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._last_turn: float | None = None
+        self._judge_from = 0.0
+
+    def step(self, now: float) -> None:
+        """Judge every child and do what follows."""
+        if self._last_turn is not None and now - self._last_turn > FREEZE:
+            self._judge_from = now + PARDON
+            log.warning("supervisor_stood_still", seconds=round(now - self._last_turn, 1))
+        self._last_turn = now
+        self._crew.keeper.watch(now)
+        for post, child in self._crew.living():
+            if child.killed_for is not None:
+                continue
+            if child.kill_at is not None and child.kill_at <= now:
+                self._crew.kill(child, child.drain_reason or "grace_over")
+            elif child.ready_at is None:
+                limit = post.assignment.settings.supervisor.boot_timeout
+                if now - child.forked_at > limit:
+                    log.error("boot_timeout", child=post.name, pid=child.pid, seconds=limit)
+                    self._crew.kill(child, "boot_timeout")
+            elif now >= self._judge_from:
+                self._act(post, child, self._crew.board.read(child.slot), now)
+
+    def _act(self, post: Post, child: Child, board: Snapshot, now: float) -> None:
+        queue = self._crew.queue_of(post, child)
+        match judge(child, board, queue, now):
+            case Verdict.STALLED:
+                log.error("child_stalled", child=post.name, pid=child.pid, last_pulse_ms=board.pulse_age_ms(now))
+                self._crew.leave_post(post, child)
+                self._crew.kill(child, "stall_limit", stalled=True)
+            case Verdict.OVERDUE:
+                # It claims no more and its other jobs may finish; its successor starts at once, so that the queue goes on.
+                if post.current is child:
+                    log.error(
+                        "hard_limit", child=post.name, pid=child.pid, jobs=[held.id for held in board.overdue(now)[:10]]
+                    )
+                    self._crew.leave_post(post, child)
+                self._crew.drain(child, "hard_limit", queue.policy.hard_limit_grace)
+            case Verdict.SPENT:
+                if post.current is child and child.drain_reason is None and now >= post.retry_at:
+                    self._crew.replace(
+                        post, Assignment(post.assignment.queue, post.assignment.settings), "recycle", now
+                    )
+            case Verdict.FINE:
+                pass

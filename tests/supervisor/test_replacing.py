@@ -1,0 +1,205 @@
+"""Recycling, rolling restart, reload, and processes added or taken away: capacity is kept (C17, C18)."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from .conftest import Start
+from .harness import FakeProgram
+
+pytestmark = pytest.mark.processes
+LIMITS = "supervisor: {shutdown_grace: 5s, respawn_min: 50ms, respawn_max: 200ms}\n"
+TWO = "queues: {alpha: {}, beta: {processes: 2}}\n" + LIMITS
+
+
+def order(program: FakeProgram) -> list[tuple[str, str, int]]:
+    """What happened to children, in order."""
+    kept = ("child_ready", "drain_started", "child_died")
+    return [(event["event"], event["child"], event["pid"]) for event in program.events() if event["event"] in kept]
+
+
+def assert_replaced_with_capacity_kept(program: FakeProgram, name: str) -> None:
+    """The new child was ready before the old one was told to go."""
+    steps = [(what, pid) for what, child, pid in order(program) if child == name]
+    first, second = (pid for what, pid in steps if what == "child_ready")
+    assert steps.index(("child_ready", second)) < steps.index(("drain_started", first))
+
+
+def test_usr2_replaces_every_child_one_at_a_time_and_keeps_the_capacity(start: Start) -> None:
+    program = start(TWO)
+    program.wait("child_ready", 3)
+    program.send(signal.SIGUSR2)
+    program.wait("child_died", 3)
+    for name in ("alpha#0", "beta#0", "beta#1"):
+        assert_replaced_with_capacity_kept(program, name)
+    started = [event["event"] for event in program.events() if event["event"] in ("replacement_started", "child_died")]
+    assert started == ["replacement_started", "child_died"] * 3
+    assert not program.events("supervisor_not_ready")
+    assert program.end() == 0
+
+
+def test_a_rolling_restart_whose_replacement_cannot_boot_keeps_the_old_children(start: Start) -> None:
+    program = start(TWO)
+    program.wait("child_ready", 3)
+    program.script("alpha", boot="fail")
+    program.script("beta", boot="fail")
+    program.send(signal.SIGUSR2)
+    program.wait("rollout_stopped")
+    assert len(program.events("replacement_failed")) == 1
+    assert not program.events("drain_started")
+    program.script("alpha")
+    program.script("beta")
+    program.send(signal.SIGUSR2)
+    program.wait("child_died", 4)
+    assert program.end() == 0
+
+
+def test_hup_changes_only_the_children_whose_settings_changed(start: Start) -> None:
+    program = start(TWO)
+    program.wait("child_ready", 3)
+    program.configure(TWO.replace("alpha: {}", "alpha: {max_workers: 3}"))
+    program.send(signal.SIGHUP)
+    program.wait("child_died")
+    assert_replaced_with_capacity_kept(program, "alpha#0")
+    [reloaded] = program.events("reloaded")
+    assert reloaded["replaced"] == ["alpha#0"]
+    assert len(program.events("child_forked", queue="beta")) == 2
+    assert program.end() == 0
+
+
+def test_hup_opens_new_queues_closes_old_ones_and_follows_the_number_of_processes(start: Start) -> None:
+    program = start(TWO)
+    program.wait("child_ready", 3)
+    program.configure("queues: {beta: {processes: 1}, gamma: {processes: 2}}\n" + LIMITS)
+    program.send(signal.SIGHUP)
+    program.wait("child_ready", 2, queue="gamma")
+    program.wait("child_died", 2)
+    assert {event["child"] for event in program.events("child_died")} == {"alpha#0", "beta#1"}
+    assert len(program.events("child_forked", queue="beta")) == 2
+    assert program.end() == 0
+
+
+def test_a_broken_file_is_refused_with_all_its_problems_and_nothing_changes(start: Start) -> None:
+    program = start(TWO)
+    program.wait("child_ready", 3)
+    program.configure("queues: {alpha: {max_workers: many, colour: red}}\n")
+    program.send(signal.SIGHUP)
+    [refused] = program.wait("reload_refused")
+    assert "queues.alpha.max_workers" in refused["problem"]
+    assert "queues.alpha.colour" in refused["problem"]
+    program.configure(TWO)
+    program.send(signal.SIGHUP)
+    [reloaded] = program.wait("reloaded")
+    assert (reloaded["replaced"], reloaded["opened"], reloaded["closed"]) == ([], [], [])
+    assert program.end() == 0
+
+
+def test_a_reload_whose_replacement_cannot_boot_keeps_the_old_child_and_is_tried_again(start: Start) -> None:
+    program = start(TWO)
+    program.wait("child_ready", 3)
+    program.script("alpha", boot="fail")
+    program.configure(TWO.replace("alpha: {}", "alpha: {max_workers: 3}"))
+    program.send(signal.SIGHUP)
+    program.wait("rollout_stopped")
+    assert not program.events("drain_started")
+    program.script("alpha")
+    program.send(signal.SIGHUP)
+    program.wait("child_died", 2, queue="alpha")
+    assert program.events("reloaded")[1]["replaced"] == ["alpha#0"]
+    assert program.end() == 0
+
+
+def test_a_new_queue_that_cannot_boot_is_dropped_and_the_others_go_on(start: Start) -> None:
+    program = start(TWO, gamma={"boot": "fail"})
+    program.wait("child_ready", 3)
+    program.configure(TWO.replace("alpha: {}", "alpha: {}, gamma: {}"))
+    program.send(signal.SIGHUP)
+    program.wait("post_dropped")
+    program.wait("supervisor_ready", 2)
+    assert program.end() == 0
+
+
+def test_ttin_adds_a_process_where_the_work_is_and_ttou_takes_one_where_it_is_not(start: Start) -> None:
+    busy = {"running": [["A" * 26, 1, 1e6]]}
+    program = start(TWO, alpha=busy)
+    program.wait("child_ready", 3)
+    program.send(signal.SIGTTIN)
+    [added] = program.wait("process_added")
+    assert added["child"] == "alpha#1"
+    program.wait("child_ready", 4)
+    program.send(signal.SIGTTOU)
+    [removed] = program.wait("process_removed")
+    assert removed["child"] == "beta#1"
+    program.wait("child_died")
+    # The file says what it said before, so a reload keeps what the signals did.
+    program.send(signal.SIGHUP)
+    [reloaded] = program.wait("reloaded")
+    assert (reloaded["opened"], reloaded["closed"]) == ([], [])
+    assert program.end() == 0
+
+
+def test_ttou_leaves_every_queue_its_last_process(start: Start) -> None:
+    program = start("queues: {alpha: {}}\n" + LIMITS)
+    program.wait("child_ready")
+    program.send(signal.SIGTTOU)
+    program.wait("process_not_removed")
+    assert program.end() == 0
+
+
+@pytest.mark.parametrize("spent", [{"completed": 7}, {"memory_kb": 300_000}])
+def test_a_spent_child_is_recycled_alone_and_only_once_its_replacement_is_ready(
+    start: Start, spent: dict[str, object]
+) -> None:
+    program = start("queues: {alpha: {max_jobs: 7, max_memory: 256MB}, beta: {}}\n" + LIMITS)
+    [old] = program.wait("child_ready", queue="alpha")
+    program.wait("child_ready", 2)
+    # Only the first incarnation is spent: its script changes once its successor has been forked.
+    program.script("alpha", **spent)
+    program.wait("replacement_started")
+    program.script("alpha")
+    program.wait("child_died", pid=old["pid"])
+    assert_replaced_with_capacity_kept(program, "alpha#0")
+    assert program.events("drain_started")[0]["reason"] == "recycle"
+    assert len(program.events("child_forked", queue="beta")) == 1
+    assert program.end() == 0
+
+
+def test_a_recycling_that_cannot_boot_keeps_the_old_child(start: Start) -> None:
+    program = start("queues: {alpha: {max_jobs: 1}}\n" + LIMITS)
+    [old] = program.wait("child_ready")
+    program.script("alpha", completed=1, boot="fail")
+    program.wait("replacement_failed", 2)
+    assert not program.events("drain_started")
+    program.script("alpha", completed=0)
+    assert old["pid"] in {event["pid"] for event in program.events("child_ready")}
+    assert program.end() == 0
+
+
+def test_hundreds_of_recyclings_leave_descriptors_and_memory_as_they_were(start: Start) -> None:
+    program = start("queues: {alpha: {max_jobs: 1, processes: 4}}\n" + LIMITS, alpha={"completed": 1})
+    program.wait("child_died", 20)
+    before = descriptors(program.pid), resident_kb(program.pid)
+    program.wait("child_died", 200, timeout=90)
+    after = descriptors(program.pid), resident_kb(program.pid)
+    assert after[0] <= before[0] + 2
+    assert after[1] <= before[1] + 2_048
+    assert threads(program.pid) == 1
+    program.script("alpha")
+    assert program.end() == 0
+
+
+def descriptors(pid: int) -> int:
+    """Open files of a process."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident_kb(pid: int) -> int:
+    """Its resident memory."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4
+
+
+def threads(pid: int) -> int:
+    """Its threads."""
+    return len(os.listdir(f"/proc/{pid}/task"))
