@@ -9,7 +9,7 @@ from chokaq.supervisor.verdicts import Verdict, judge
 
 log = structlog.get_logger("chokaq")
 
-FREEZE = 5.0
+FREEZE = 3.0
 """A loop turn later than this many seconds means that we stood still ourselves (a stopped process group, a frozen host)."""
 PARDON = 10.0
 """Seconds for which children are not judged after that: their pulses are old for the same reason."""

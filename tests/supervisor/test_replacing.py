@@ -1,6 +1,5 @@
 """Recycling, rolling restart, reload, and processes added or taken away: capacity is kept (C17, C18)."""
 
-import os
 import signal
 from pathlib import Path
 
@@ -155,10 +154,7 @@ def test_a_spent_child_is_recycled_alone_and_only_once_its_replacement_is_ready(
     program = start("queues: {alpha: {max_jobs: 7, max_memory: 256MB}, beta: {}}\n" + LIMITS)
     [old] = program.wait("child_ready", queue="alpha")
     program.wait("child_ready", 2)
-    # Only the first incarnation is spent: its script changes once its successor has been forked.
-    program.script("alpha", **spent)
-    program.wait("replacement_started")
-    program.script("alpha")
+    program.script("alpha", only_pid=old["pid"], **spent)
     program.wait("child_died", pid=old["pid"])
     assert_replaced_with_capacity_kept(program, "alpha#0")
     assert program.events("drain_started")[0]["reason"] == "recycle"
@@ -192,7 +188,7 @@ def test_hundreds_of_recyclings_leave_descriptors_and_memory_as_they_were(start:
 
 def descriptors(pid: int) -> int:
     """Open files of a process."""
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def resident_kb(pid: int) -> int:
@@ -202,4 +198,4 @@ def resident_kb(pid: int) -> int:
 
 def threads(pid: int) -> int:
     """Its threads."""
-    return len(os.listdir(f"/proc/{pid}/task"))
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))

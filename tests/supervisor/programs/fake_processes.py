@@ -40,6 +40,8 @@ class Script(msgspec.Struct):
     """Handlers at work: job id, lease, seconds from boot to the hard deadline."""
     completed: int = 0
     memory_kb: int = 50_000
+    only_pid: int | None = None
+    """The child that the two figures above are meant for; the others show none."""
     stalled: bool = False
     """No pulse after the first."""
     term: str = "exit"
@@ -82,7 +84,9 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
             begun.discard(runner)
             slot.end(runner)
         if first or not now.stalled:
-            slot.pulse(loop_lag_ms=0, running=len(begun), buffered=0, completed=now.completed, memory_kb=now.memory_kb)
+            meant = now.only_pid in (None, os.getpid())
+            completed, memory_kb = (now.completed, now.memory_kb) if meant else (0, 1)
+            slot.pulse(loop_lag_ms=0, running=len(begun), buffered=0, completed=completed, memory_kb=memory_kb)
         if first:
             first = False
             slot.ready()
