@@ -125,6 +125,7 @@ def _render(found: "Status", width: int) -> Any:
     parts: list[Any] = [listing if found.queues else Text("No queues yet: none was served, set, or given a job.")]
     parts.append(Text(f"\n{children} workers on {len(hosts)} hosts, {running:,} jobs running."))
     parts += [Text(f"! {problem}", style="red") for problem in found.problems]
+    parts += [Text(f"- {note}", style="yellow") for note in found.notes]
     if not found.problems:
         parts.append(Text("Nothing is wrong.", style="green"))
     return Group(*parts)

@@ -82,11 +82,11 @@ class Document:
         if self._left < 0 or any(node is other for other in above):
             raise ConfigError([Problem(path_text(path), "aliases repeat themselves without end")], self._source)
         self.lines[path] = node.start_mark.line + 1
-        if isinstance(node, yaml.MappingNode):
+        if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
             return self._mapping(node, path, (*above, node))
-        if isinstance(node, yaml.SequenceNode):
+        if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
             return [self._value(item, (*path, str(index)), (*above, node)) for index, item in enumerate(node.value)]
-        if node.tag.startswith("tag:yaml.org,2002:"):
+        if isinstance(node, yaml.ScalarNode) and node.tag.startswith("tag:yaml.org,2002:"):
             try:
                 return self._loader.construct_object(node)
             except (yaml.YAMLError, ValueError):

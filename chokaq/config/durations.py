@@ -70,7 +70,8 @@ def parse_size(value: object) -> int:
     match = _SIZE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
     if match is None or match[2] not in _BYTES:
         raise ValueError("not a size")
-    return round(float(match[1]) * _BYTES[match[2]])
+    count = int(match[1]) if match[1].isdigit() else float(match[1])
+    return round(count * _BYTES[match[2]])
 
 
 def format_size(size: int) -> str:

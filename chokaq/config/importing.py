@@ -10,6 +10,9 @@ from typing import Any
 
 from chokaq.config.errors import ConfigError, Problem
 
+_OWN = str(Path(__file__).parent.parent) + os.sep
+"""The place of an error is where the application made it, not where chokaq noticed."""
+
 
 def load_app(spec: str, folder: Path | None = None) -> Any:
     """The object that `package.module:attribute` names.
@@ -30,7 +33,7 @@ def load_app(spec: str, folder: Path | None = None) -> Any:
             raise _error(f"the module {module_name} has no attribute {attribute!r}{_offer(module)}") from None
     if not hasattr(found, "registry") or not hasattr(found, "enqueue"):
         kind = type(found).__name__
-        raise _error(f"{spec} is a {kind}, not a ChokaQ application{_offer(module)}")
+        raise _error(f"{spec} is of type {kind}, not a ChokaQ application{_offer(module)}")
     return found
 
 
@@ -61,14 +64,14 @@ def _failed(name: str, error: BaseException) -> ConfigError:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith("<") and "importlib" not in frame.filename and frame.filename != __file__
+        if not frame.filename.startswith(("<", _OWN)) and "importlib" not in frame.filename
     ]
     if isinstance(error, SyntaxError) and error.filename:
         place = f" ({error.filename}, line {error.lineno})"
     else:
         place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return _error(f"importing {name} failed: {type(error).__name__}: {text}{place}")
+    return _error(f"importing {name} failed: {type(error).__name__}: {' '.join((text or '').split())}{place}")
 
 
 def _offer(module: ModuleType) -> str:

@@ -41,6 +41,8 @@ class Status(msgspec.Struct, frozen=True):
     """Not ended; maintenance processes have an empty queue."""
     problems: list[str]
     """One sentence each, with what to do; empty: all is well."""
+    notes: list[str]
+    """What somebody decided and may have forgotten: jobs that wait in a paused or deactivated queue."""
 
 
 def read_status(session: Session) -> Status:
@@ -48,7 +50,7 @@ def read_status(session: Session) -> Status:
     rates = _rates(session.list_buckets(None, WINDOW_MS))
     queues = [QueueStatus(queue, rates.get(queue.name, Rates())) for queue in session.list_queues()]
     workers = session.list_workers()
-    return Status(queues, workers, problems(queues, workers))
+    return Status(queues, workers, problems(queues, workers), notes(queues))
 
 
 def problems(queues: list[QueueStatus], workers: list[WorkerView]) -> list[str]:
@@ -61,14 +63,6 @@ def problems(queues: list[QueueStatus], workers: list[WorkerView]) -> list[str]:
                 f"The queue {queue.name} holds {_jobs(entry.held)} but has no live worker anywhere: "
                 f"start `chokaq worker` with this queue, or look why it ended."
             )
-        if entry.held and not queue.live.active:
-            found.append(
-                f"The queue {queue.name} holds {_jobs(entry.held)} and is deactivated: `chokaq queues activate {queue.name}`."
-            )
-        elif entry.held and queue.live.paused:
-            found.append(
-                f"The queue {queue.name} holds {_jobs(entry.held)} and is paused: `chokaq queues resume {queue.name}`."
-            )
     for worker in workers:
         if worker.heartbeat_age_ms > LOST_WORKER_MS:
             what = f"queue {worker.queue}" if worker.queue else "maintenance"
@@ -79,6 +73,20 @@ def problems(queues: list[QueueStatus], workers: list[WorkerView]) -> list[str]:
     live = [worker for worker in workers if worker.heartbeat_age_ms <= LOST_WORKER_MS]
     if any(worker.queue for worker in live) and not any(not worker.queue for worker in live):
         found.append("Workers run but no maintenance process does: lost jobs are not rescued and old rows stay.")
+    return found
+
+
+def notes(queues: list[QueueStatus]) -> list[str]:
+    """Jobs that wait because an operator said so."""
+    found = []
+    for entry in queues:
+        name, live = entry.queue.name, entry.queue.live
+        if entry.held and not live.active:
+            found.append(
+                f"The queue {name} holds {_jobs(entry.held)} and is deactivated: `chokaq queues activate {name}`."
+            )
+        elif entry.held and live.paused:
+            found.append(f"The queue {name} holds {_jobs(entry.held)} and is paused: `chokaq queues resume {name}`.")
     return found
 
 
