@@ -10,6 +10,7 @@ from chokaq.jobs.errors import EnqueueError, JobNotFound, PayloadTooLarge, Regis
 from chokaq.jobs.profile import Profile
 from chokaq.lifecycle.errors import FatalError, PayloadError, Snooze, Throttled
 from chokaq.lifecycle.states import CancelReason, FailureReason, JobStatus, KeyScope
+from chokaq.store.errors import StoreError, StoreUnavailable
 from chokaq.store.records import CancelAnswer, Enqueued, JobView
 
 try:
@@ -36,6 +37,8 @@ __all__ = [
     "Profile",
     "RegistrationError",
     "Snooze",
+    "StoreError",
+    "StoreUnavailable",
     "Throttled",
     "UnknownJobType",
     "Window",

@@ -17,7 +17,9 @@ from chokaq.config import load_settings
 from chokaq.config.settings import Policy, Settings
 from chokaq.jobs.enqueue import Enqueue, Options, compose
 from chokaq.jobs.errors import JobNotFound
+from chokaq.jobs.ids import is_id
 from chokaq.jobs.profile import Profile, Registrar
+from chokaq.lifecycle.failures import cut
 from chokaq.store.batching import chunks, enqueue_folded
 from chokaq.store.client import ClientLane
 from chokaq.store.protocol import Session, Store
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 WAIT_MIN, WAIT_MAX = 0.01, 1.0
 DEFAULT_ACTOR = "application"
+MAX_ACTOR, MAX_REASON = 100, 1_000
 
 
 class ChokaQ(Registrar):
@@ -161,7 +164,8 @@ class ChokaQ(Registrar):
     async def cancel(self, job_id: str, *, reason: str | None = None, actor: str | None = None) -> CancelAnswer:
         """Cancel a job: at once while it waits; a running one is told, and ends Cancelled unless it succeeds first.
 
-        `actor` and `reason` go to the audit log. The answer's `result` is cancelled, requested, final or unknown.
+        `actor` (cut to 100 characters) and `reason` (1,000) go to the audit log. The answer's `result` is cancelled, requested,
+        final or unknown (also for a job that another database login enqueued: operators cancel those).
         """
         return await self._client.call(_cancel(job_id, reason, actor))
 
@@ -175,7 +179,7 @@ class ChokaQ(Registrar):
         Raises TimeoutError, and JobNotFound when no pillar holds the job.
         """
         for pause in _pauses(job_id, timeout):
-            status = await self._client.status(job_id)
+            status = await self._client.status(job_id) if is_id(job_id) else None
             if status is None:
                 raise JobNotFound(f"there is no job {job_id}")
             if status.is_final:
@@ -186,7 +190,7 @@ class ChokaQ(Registrar):
     def wait_sync(self, job_id: str, timeout: float | timedelta | None = None) -> JobView:
         """As `wait`, for threads."""
         for pause in _pauses(job_id, timeout):
-            status = self._client.status_sync(job_id)
+            status = self._client.status_sync(job_id) if is_id(job_id) else None
             if status is None:
                 raise JobNotFound(f"there is no job {job_id}")
             if status.is_final:
@@ -255,11 +259,19 @@ class ChokaQ(Registrar):
 
 
 def _get(job_id: str) -> Callable[[Session], JobView | None]:
-    return lambda session: session.get_job(job_id)
+    return lambda session: session.get_job(job_id) if is_id(job_id) else None
 
 
 def _cancel(job_id: str, reason: str | None, actor: str | None) -> Callable[[Session], CancelAnswer]:
-    return lambda session: session.cancel_jobs([job_id], actor or DEFAULT_ACTOR, reason, own_only=True)[0]
+    who = cut(actor or DEFAULT_ACTOR, MAX_ACTOR)
+    why = None if reason is None else cut(reason, MAX_REASON)
+
+    def operation(session: Session) -> CancelAnswer:
+        if not is_id(job_id):
+            return CancelAnswer(job_id, "unknown")
+        return session.cancel_jobs([job_id], who, why, own_only=True)[0]
+
+    return operation
 
 
 def _found(job_id: str, view: JobView | None) -> JobView:

@@ -143,6 +143,11 @@ async def test_wait_and_cancel_tell_unknown_and_unfinished_jobs(app: ChokaQ, lab
     assert (await app.cancel("0" * 26)).result == "unknown"
     assert (await app.cancel(answer.id, reason="not wanted", actor="ada")).result == "cancelled"
     assert (await app.cancel(answer.id)).result == "final"
+    for odd in (answer.id + "X", "", "é" * 26):
+        assert await app.get(odd) is None
+        assert (await app.cancel(odd)).result == "unknown"
+        with pytest.raises(JobNotFound):
+            await app.wait(odd)
     (entry,) = lab.rows("AuditLog")
     assert (entry["Actor"], entry["Reason"]) == ("ada", "not wanted")
 

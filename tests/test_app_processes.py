@@ -40,6 +40,37 @@ app.enqueue_sync(Mail("parent after"))
 print("done", app.get_sync(app.enqueue_sync(Mail("last")).id).payload)
 """
 
+BUSY_FORKS = """
+import os, sys, threading
+from chokaq import ChokaQ
+from chokaq.config.settings import Settings
+from chokaq.store.options import DatabaseSettings
+
+app = ChokaQ(Settings(database=DatabaseSettings(url="sqlite:///" + sys.argv[1])))
+app.job("note.v1", dict)
+stop = threading.Event()
+
+def busy():
+    while not stop.is_set():
+        app.enqueue_sync("note.v1", {})
+
+threads = [threading.Thread(target=busy) for _ in range(3)]
+for thread in threads:
+    thread.start()
+app.enqueue_sync("note.v1", {})
+codes = []
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        app.enqueue_sync("note.v1", {"child": True})
+        sys.exit(0)
+    codes.append(os.waitpid(child, 0)[1])
+stop.set()
+for thread in threads:
+    thread.join()
+print(codes)
+"""
+
 UNDER_WAY = """
 import sys, threading
 from chokaq import ChokaQ
@@ -62,8 +93,9 @@ print("done")
 
 
 def run(program: str, path: Path) -> str:
+    """Its output. Python 3.12 and later deprecate to fork with threads; that it works all the same is what is tested here."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(program), str(path)],
+        [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(program), str(path)],
         capture_output=True,
         text=True,
         timeout=60,
@@ -92,6 +124,18 @@ def test_a_forked_child_enqueues_on_its_own_connection(tmp_path: Path) -> None:
         "parent after": 1,
         "last": 1,
     }
+
+
+@pytest.mark.processes
+def test_a_fork_in_the_middle_of_calls_harms_neither_side(tmp_path: Path) -> None:
+    path = tmp_path / "busy.db"
+    assert run(BUSY_FORKS, path) == f"{[0] * 10}\n"
+    connection = sqlite3.connect(path)
+    try:
+        (count,) = connection.execute("SELECT count(*) FROM JobsHot WHERE Payload LIKE '%child%'").fetchone()
+    finally:
+        connection.close()
+    assert count == 10
 
 
 @pytest.mark.processes

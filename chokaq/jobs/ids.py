@@ -42,3 +42,8 @@ _generator = UlidGenerator()
 def new_id() -> str:
     """A new ULID from the process's own generator."""
     return _generator.mint()
+
+
+def is_id(text: str) -> bool:
+    """True when `text` may be a job's id: 26 printable ASCII characters (a `char(26)` parameter would cut a longer one)."""
+    return len(text) == 26 and text.isascii() and text.isalnum()

@@ -29,6 +29,9 @@ _T = TypeVar("_T")
 EXIT_SECONDS = 2.0
 """How long the end of the interpreter waits for a call that is still under way."""
 
+FORK_SECONDS = 2.0
+"""How long a fork waits for a call that is under way."""
+
 
 class ClientLane:
     """Calls a store from any thread and any event loop. Opens its connection with the first call, and anew after a fork.
@@ -43,9 +46,8 @@ class ClientLane:
         self._lock = threading.Lock()
         self._thread: ClientThread | None = None
         self._bell = Doorbell(store.identity)
-        self_ref = weakref.ref(self)
-        os.register_at_fork(after_in_child=lambda: _forget(self_ref))
-        _lanes.add(self)
+        self._held: ClientThread | None = None
+        _lanes[id(self)] = self
 
     # ── enqueue ───────────────────────────────────────────────────────────────────────────────────────────────────────
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
@@ -142,24 +144,43 @@ def _accounted(answers: list[Enqueued], total: int) -> Any:
 
 
 # ── forks and the end ─────────────────────────────────────────────────────────────────────────────────────────────────
-_lanes: "weakref.WeakSet[ClientLane]" = weakref.WeakSet()
+_lanes: "weakref.WeakValueDictionary[int, ClientLane]" = weakref.WeakValueDictionary()
 
 
-def _forget(reference: "weakref.ref[ClientLane]") -> None:
-    """In a forked child: the thread is not there, the connection is the parent's. Start without either."""
-    lane = reference()
-    if lane is None:
-        return
-    if lane._thread is not None:
-        # Closing the parent's connection here, if only by garbage collection, would end it for the parent. Never collect it.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(lane._thread))
-    lane._thread = None
-    lane._lock = threading.Lock()
+def _alive() -> list[ClientLane]:
+    """All lanes of this process; safe while another thread makes one."""
+    return [lane for reference in _lanes.valuerefs() if (lane := reference()) is not None]
+
+
+def _hold_all() -> None:
+    """Before a fork: keep the lanes out of their databases, whose libraries' locks a child would inherit in a locked state."""
+    for lane in _alive():
+        thread = lane._thread
+        lane._held = thread if thread is not None and thread.hold(FORK_SECONDS) else None
+
+
+def _release_all() -> None:
+    """After a fork, in the parent."""
+    for lane in _alive():
+        held, lane._held = lane._held, None
+        if held is not None:
+            held.release()
+
+
+def _forget_all() -> None:
+    """After a fork, in the child: the threads are not there, the connections are the parent's. Start without either."""
+    for lane in _alive():
+        if lane._thread is not None:
+            # Closing the parent's connection here, if only by garbage collection, would end it for the parent: keep it for ever.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(lane._thread))
+        lane._thread = lane._held = None
+        lane._lock = threading.Lock()
 
 
 def _close_all() -> None:
-    for lane in list(_lanes):
+    for lane in _alive():
         lane.close(EXIT_SECONDS)
 
 
+os.register_at_fork(before=_hold_all, after_in_parent=_release_all, after_in_child=_forget_all)
 atexit.register(_close_all)

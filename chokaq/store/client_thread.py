@@ -50,6 +50,7 @@ class ClientThread:
         self._store = store
         self._options = options
         self._accepted = accepted
+        self._calling = threading.Lock()
         self._changed = threading.Condition()
         self._ending = threading.Event()
         self._jobs: deque[Work] = deque()
@@ -74,6 +75,14 @@ class ClientThread:
             self._changed.notify()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
+
+    def hold(self, timeout: float) -> bool:
+        """Keep the thread out of the store until `release`; False when a call is still under way after `timeout` s."""
+        return self._calling.acquire(timeout=timeout)
+
+    def release(self) -> None:
+        """Let it go on, after a `hold` that answered True."""
+        self._calling.release()
 
     # ── the thread ────────────────────────────────────────────────────────────────────────────────────────────────────
     def _run(self) -> None:
@@ -155,9 +164,10 @@ class ClientThread:
         tries = self._options.retries + 1
         for number in range(1, tries + 1):
             try:
-                if self._session is None:
-                    self._session = self._store.session()
-                return operation(self._session)
+                with self._calling:
+                    if self._session is None:
+                        self._session = self._store.session()
+                    return operation(self._session)
             except (StoreUnavailable, KeyContention) as error:
                 # Whatever state the connection is in after a failure, a new one is in a known state.
                 self._drop_session()
