@@ -178,12 +178,15 @@ class MaintenanceLoop:
         self._chore_at = now + (pause if len(self._chores) == 1 else 0.0)
 
     def _send_acks(self) -> None:
-        while self._acks and not self.orphaned:
+        if self.orphaned:
+            self._acks.clear()
+        while self._acks:
             try:
                 self._channel.send(encode(Ack(self._acks[0])))
             except BlockingIOError:
                 return
             except OSError:
+                # The supervisor is gone; its successor starts from the timeouts.
                 self.orphan()
                 return
             self._acks.pop(0)
