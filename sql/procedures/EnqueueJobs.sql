@@ -1,0 +1,254 @@
+SET QUOTED_IDENTIFIER ON;
+SET ANSI_NULLS ON;
+GO
+-- EnqueueJobs: accept new jobs durably, each at most once per id and per idempotency key.
+-- Called by: the client, on its own connection (@InCaller 0: one transaction of its own) or inside an application's transaction
+--   (@InCaller 1: nothing is begun, committed or rolled back here, and the isolation level is the caller's).
+-- Parameters:
+--   @Jobs      JSON array, one object per job, ids and keys not repeated, sorted by key: n ordinal, i id, qa/qn queue, ta/tn type,
+--              ha/hn headers (null: none), pa/pn payload (each as 1-based start and length in @Bytes), p priority, d delay in ms,
+--              u due instant in ms since 1970 (wins over d), z payload hash, g tags, c created by, k idempotency key, s key scope
+--              (0 active, 1 retained, 2 window), w key window in ms. Free text has " \ LF CR TAB mapped to U+E000 … U+E004.
+--   @Bytes     the ASCII texts of the call, one after the other.
+--   @InCaller  1 inside an application's transaction.
+-- Result: one row per job: JobId, AnswerId, Created, Status, PayloadHash (of the job that answers).
+-- Errors: 50001 a key stayed contended for ten tries, or its holder is invisible to a snapshot; 50002 unreadable document.
+-- Table order: JobsHot, JobsArchive, JobsDLQ, JobKeys. Writes no shared row, since a caller may stay open for long.
+CREATE OR ALTER PROCEDURE chokaq.EnqueueJobs
+    @Jobs     nvarchar(max),
+    @Bytes    varbinary(max),
+    @InCaller bit
+AS
+BEGIN
+    SET NOCOUNT ON;
+    -- A caught duplicate must never doom a caller's transaction.
+    SET XACT_ABORT OFF;
+
+    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Epoch datetime2(3) = '1970-01-01';
+    DECLARE @Ours bit = CASE WHEN @InCaller = 0 AND @@TRANCOUNT = 0 THEN 1 ELSE 0 END;
+    DECLARE @Try int = 0, @Error int, @Count int, @Inserted int, @Keyed bit = 0, @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME());
+    DECLARE @Mapped nvarchar(5) = NCHAR(57344) + NCHAR(57345) + NCHAR(57346) + NCHAR(57347) + NCHAR(57348);
+    DECLARE @Plain nvarchar(5) = N'"\' + NCHAR(10) + NCHAR(13) + NCHAR(9);
+
+    DECLARE @New TABLE (
+        JobId          char(26)       COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+        Ordinal        int            NULL,
+        Queue          varchar(255)   COLLATE Latin1_General_BIN2 NULL,
+        Type           varchar(255)   COLLATE Latin1_General_BIN2 NULL,
+        Priority       int            NULL,
+        DelayMs        bigint         NULL,
+        DueMs          bigint         NULL,
+        HeadersAt      int            NULL,
+        HeadersLength  int            NULL,
+        PayloadAt      int            NULL,
+        PayloadLength  int            NULL,
+        PayloadHash    char(32)       COLLATE Latin1_General_BIN2 NULL,
+        IdempotencyKey nvarchar(255)  COLLATE Latin1_General_BIN2 NULL,
+        KeyScope       tinyint        NULL,
+        WindowMs       bigint         NULL,
+        CreatedBy      nvarchar(100)  NULL,
+        Tags           nvarchar(1000) NULL
+    );
+    DECLARE @Taken TABLE (
+        JobId    char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+        HolderId char(26) COLLATE Latin1_General_BIN2 NOT NULL
+    );
+    DECLARE @Answer TABLE (
+        JobId       char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+        AnswerId    char(26) COLLATE Latin1_General_BIN2 NOT NULL,
+        Created     bit      NOT NULL,
+        Status      tinyint  NOT NULL,
+        PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL
+    );
+
+    -- TRY_CONVERT everywhere: a conversion error would doom a caller's transaction.
+    INSERT @New (JobId, Ordinal, Queue, Type, Priority, DelayMs, DueMs, HeadersAt, HeadersLength, PayloadAt, PayloadLength,
+                 PayloadHash, IdempotencyKey, KeyScope, WindowMs, CreatedBy, Tags)
+    SELECT j.i, TRY_CONVERT(int, j.n),
+           CAST(SUBSTRING(@Bytes, TRY_CONVERT(int, j.qa), TRY_CONVERT(int, j.qn)) AS varchar(255)),
+           CAST(SUBSTRING(@Bytes, TRY_CONVERT(int, j.ta), TRY_CONVERT(int, j.tn)) AS varchar(255)),
+           TRY_CONVERT(int, j.p), TRY_CONVERT(bigint, j.d), TRY_CONVERT(bigint, j.u),
+           TRY_CONVERT(int, j.ha), TRY_CONVERT(int, j.hn), TRY_CONVERT(int, j.pa), TRY_CONVERT(int, j.pn), j.z,
+           TRANSLATE(j.k COLLATE Latin1_General_BIN2, @Mapped, @Plain), TRY_CONVERT(tinyint, j.s), TRY_CONVERT(bigint, j.w),
+           TRANSLATE(j.c COLLATE Latin1_General_BIN2, @Mapped, @Plain),
+           TRANSLATE(j.g COLLATE Latin1_General_BIN2, @Mapped, @Plain)
+    FROM OPENJSON(@Jobs) WITH (
+        i char(26) '$.i', n nvarchar(20) '$.n', qa nvarchar(20) '$.qa', qn nvarchar(20) '$.qn', ta nvarchar(20) '$.ta',
+        tn nvarchar(20) '$.tn', p nvarchar(20) '$.p', d nvarchar(30) '$.d', u nvarchar(30) '$.u', ha nvarchar(20) '$.ha',
+        hn nvarchar(20) '$.hn', pa nvarchar(20) '$.pa', pn nvarchar(20) '$.pn', z char(32) '$.z', k nvarchar(255) '$.k',
+        s nvarchar(20) '$.s', w nvarchar(30) '$.w', c nvarchar(100) '$.c', g nvarchar(1000) '$.g') j;
+    SET @Count = @@ROWCOUNT;
+
+    IF EXISTS (SELECT 1 FROM @New WHERE Ordinal IS NULL OR Queue IS NULL OR Type IS NULL OR Priority IS NULL OR DelayMs IS NULL
+                                     OR PayloadAt IS NULL OR PayloadLength IS NULL OR PayloadHash IS NULL OR KeyScope IS NULL
+                                     OR KeyScope > 2 OR (KeyScope = 2 AND WindowMs IS NULL))
+        THROW 50002, 'chokaq: the document of EnqueueJobs is not readable', 1;
+    IF EXISTS (SELECT 1 FROM @New WHERE IdempotencyKey IS NOT NULL) SET @Keyed = 1;
+
+    BEGIN TRY
+        IF @Ours = 1 BEGIN TRANSACTION;
+        WHILE (SELECT COUNT(*) FROM @Answer) < @Count
+        BEGIN
+            SET @Try = @Try + 1;
+            SET @Error = 0;
+            SET @Inserted = 0;
+            IF @Try > 10
+                THROW 50001, 'chokaq: an idempotency key stayed contended, or its holder is invisible to this snapshot: retry the transaction', 1;
+
+            -- A repeat of an enqueue finds its own job first, wherever it stands by now. (Unkeyed jobs are looked up after the
+            -- insert only: there a look before it decides nothing.)
+            IF @Keyed = 1 OR @Try > 1
+            BEGIN
+                INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+                SELECT n.JobId, n.JobId, 1, h.Status, h.PayloadHash
+                FROM @New n JOIN chokaq.JobsHot h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.Id = n.JobId
+                WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                OPTION (LOOP JOIN, MAXDOP 1);
+                INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+                SELECT n.JobId, n.JobId, 1, 3, h.PayloadHash
+                FROM @New n JOIN chokaq.JobsArchive h WITH (FORCESEEK) ON h.Id = n.JobId
+                WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                OPTION (LOOP JOIN, MAXDOP 1);
+                INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+                SELECT n.JobId, n.JobId, 1, h.Status, h.PayloadHash
+                FROM @New n JOIN chokaq.JobsDLQ h WITH (FORCESEEK) ON h.Id = n.JobId
+                WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                OPTION (LOOP JOIN, MAXDOP 1);
+            END;
+
+            -- Retained and windowed keys (step 1 of a keyed enqueue).
+            IF @Keyed = 1
+            BEGIN
+                DELETE FROM @Taken;
+                INSERT @Taken (JobId, HolderId)
+                SELECT n.JobId, k.JobId
+                FROM @New n JOIN chokaq.JobKeys k WITH (READCOMMITTEDLOCK, FORCESEEK) ON k.IdempotencyKey = n.IdempotencyKey
+                WHERE k.JobId <> n.JobId
+                  AND (k.KeyScope = 1 OR k.ExpiresAtUtc > @Now OR EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = k.JobId))
+                  AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                OPTION (LOOP JOIN, MAXDOP 1);
+            END;
+
+            -- Step 2: the unique index over live keys arbitrates. In key order, so that two callers lock in one order.
+            BEGIN TRY
+                INSERT INTO chokaq.JobsHot
+                    (Id, Queue, Type, Status, IsReady, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, CreatedAtUtc,
+                     ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags, Headers, Payload)
+                SELECT n.JobId, n.Queue, n.Type, 0, CASE WHEN t.DueAtUtc <= @Now THEN 1 ELSE 0 END, n.Priority, t.DueAtUtc, 0, 0, 0, @Now,
+                       CASE WHEN n.DueMs IS NOT NULL OR n.DelayMs > 0 THEN t.DueAtUtc END, t.DueAtUtc, n.KeyScope, n.PayloadHash,
+                       n.IdempotencyKey, @Login, n.CreatedBy, n.Tags,
+                       CAST(SUBSTRING(@Bytes, n.HeadersAt, n.HeadersLength) AS varchar(4000)),
+                       CAST(SUBSTRING(@Bytes, n.PayloadAt, n.PayloadLength) AS varchar(max))
+                FROM @New n
+                CROSS APPLY (SELECT CASE WHEN n.DueMs IS NULL
+                    THEN DATEADD(MILLISECOND, CAST(n.DelayMs % 1000 AS int), DATEADD(SECOND, CAST(n.DelayMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.DelayMs / 86400000 AS int), @Now)))
+                    ELSE DATEADD(MILLISECOND, CAST(n.DueMs % 1000 AS int), DATEADD(SECOND, CAST(n.DueMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.DueMs / 86400000 AS int), @Epoch)))
+                    END AS DueAtUtc) t
+                WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                  AND NOT EXISTS (SELECT 1 FROM @Taken x WHERE x.JobId = n.JobId)
+                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = n.JobId)
+                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.IdempotencyKey = n.IdempotencyKey AND h.IdempotencyKey IS NOT NULL)
+                ORDER BY n.IdempotencyKey, n.JobId
+                OPTION (LOOP JOIN, MAXDOP 1);
+                SET @Inserted = @@ROWCOUNT;
+            END TRY
+            BEGIN CATCH
+                SET @Error = ERROR_NUMBER();
+                IF @Error NOT IN (2601, 2627) OR XACT_STATE() <> 1
+                    THROW;
+            END CATCH;
+            IF @Error <> 0 CONTINUE;
+
+            -- Did a job of ours leave Hot before the insert? It is the one that stands; the fresh row goes.
+            INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+            SELECT n.JobId, n.JobId, 1, 3, h.PayloadHash
+            FROM @New n JOIN chokaq.JobsArchive h WITH (FORCESEEK) ON h.Id = n.JobId
+            WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+            OPTION (LOOP JOIN, MAXDOP 1);
+            SET @Error = @@ROWCOUNT;
+            INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+            SELECT n.JobId, n.JobId, 1, h.Status, h.PayloadHash
+            FROM @New n JOIN chokaq.JobsDLQ h WITH (FORCESEEK) ON h.Id = n.JobId
+            WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+            OPTION (LOOP JOIN, MAXDOP 1);
+            IF @Error + @@ROWCOUNT > 0
+                DELETE FROM chokaq.JobsHot
+                WHERE Id IN (SELECT a.JobId FROM @Answer a WHERE a.AnswerId = a.JobId AND a.Status > 2);
+
+            IF @Keyed = 1
+            BEGIN
+                -- Step 3: an entry that was committed between steps 1 and 2 wins over the fresh row.
+                INSERT @Taken (JobId, HolderId)
+                SELECT n.JobId, k.JobId
+                FROM @New n JOIN chokaq.JobKeys k WITH (READCOMMITTEDLOCK, FORCESEEK) ON k.IdempotencyKey = n.IdempotencyKey
+                WHERE k.JobId <> n.JobId
+                  AND (k.KeyScope = 1 OR k.ExpiresAtUtc > @Now OR EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = k.JobId))
+                  AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                  AND NOT EXISTS (SELECT 1 FROM @Taken x WHERE x.JobId = n.JobId)
+                OPTION (LOOP JOIN, MAXDOP 1);
+                IF @@ROWCOUNT > 0
+                    DELETE FROM chokaq.JobsHot WHERE Id IN (SELECT x.JobId FROM @Taken x);
+
+                -- Step 4: the entry of a fresh row whose scope has one; an expired entry of a job that is gone is replaced.
+                UPDATE chokaq.JobKeys
+                SET JobId = n.JobId, KeyScope = n.KeyScope,
+                    ExpiresAtUtc = CASE WHEN n.KeyScope = 2 THEN DATEADD(MILLISECOND, CAST(n.WindowMs % 1000 AS int), DATEADD(SECOND, CAST(n.WindowMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.WindowMs / 86400000 AS int), @Now))) END
+                FROM @New n
+                WHERE n.IdempotencyKey = JobKeys.IdempotencyKey AND n.KeyScope IN (1, 2) AND JobKeys.JobId <> n.JobId
+                  AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                  AND EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = n.JobId);
+                INSERT INTO chokaq.JobKeys (IdempotencyKey, JobId, KeyScope, ExpiresAtUtc)
+                SELECT n.IdempotencyKey, n.JobId, n.KeyScope,
+                       CASE WHEN n.KeyScope = 2 THEN DATEADD(MILLISECOND, CAST(n.WindowMs % 1000 AS int), DATEADD(SECOND, CAST(n.WindowMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.WindowMs / 86400000 AS int), @Now))) END
+                FROM @New n
+                WHERE n.IdempotencyKey IS NOT NULL AND n.KeyScope IN (1, 2)
+                  AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                  AND EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = n.JobId)
+                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobKeys k WHERE k.IdempotencyKey = n.IdempotencyKey);
+
+                -- Who else holds a key: the live job under it, or the job of its entry, wherever that stands.
+                INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+                SELECT n.JobId, h.Id, 0, h.Status, h.PayloadHash
+                FROM @New n JOIN chokaq.JobsHot h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.IdempotencyKey = n.IdempotencyKey AND h.IdempotencyKey IS NOT NULL
+                WHERE h.Id <> n.JobId AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                OPTION (LOOP JOIN, MAXDOP 1);
+                IF EXISTS (SELECT 1 FROM @Taken)
+                BEGIN
+                    INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+                    SELECT x.JobId, h.Id, 0, h.Status, h.PayloadHash
+                    FROM @Taken x JOIN chokaq.JobsHot h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.Id = x.HolderId
+                    WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = x.JobId);
+                    INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+                    SELECT x.JobId, h.Id, 0, 3, h.PayloadHash
+                    FROM @Taken x JOIN chokaq.JobsArchive h WITH (FORCESEEK) ON h.Id = x.HolderId
+                    WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = x.JobId);
+                    INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+                    SELECT x.JobId, h.Id, 0, h.Status, h.PayloadHash
+                    FROM @Taken x JOIN chokaq.JobsDLQ h WITH (FORCESEEK) ON h.Id = x.HolderId
+                    WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = x.JobId);
+                END;
+            END;
+
+            -- What is in Hot under its own id now was accepted.
+            IF @Inserted = @Count AND @Keyed = 0
+                INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+                SELECT n.JobId, n.JobId, 1, 0, n.PayloadHash FROM @New n
+                WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId);
+            ELSE
+                INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+                SELECT n.JobId, n.JobId, 1, h.Status, h.PayloadHash
+                FROM @New n JOIN chokaq.JobsHot h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.Id = n.JobId
+                WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                OPTION (LOOP JOIN, MAXDOP 1);
+        END;
+        IF @Ours = 1 COMMIT TRANSACTION;
+    END TRY
+    BEGIN CATCH
+        IF @Ours = 1 AND @@TRANCOUNT > 0 ROLLBACK TRANSACTION;
+        THROW;
+    END CATCH;
+
+    SELECT a.JobId AS JobId, a.AnswerId AS AnswerId, a.Created AS Created, a.Status AS Status, a.PayloadHash AS PayloadHash
+    FROM @Answer a;
+END;
+GO

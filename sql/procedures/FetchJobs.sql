@@ -1,0 +1,162 @@
+SET QUOTED_IDENTIFIER ON;
+SET ANSI_NULLS ON;
+GO
+-- FetchJobs: claim ready jobs of a queue (Pending -> Fetched), and tell the worker what else it should know.
+-- Called by: the claim lane of a child, with request numbers 1, 2, 3 …; a used number answers the same rows again.
+-- Parameters: @WorkerId, @Queue its queue, @Request, @Size jobs wanted (0: only sync), @FleetCap the YAML's cap on leases held in the
+--   queue by all workers (-1: none; the override in Queues wins).
+-- Results, in this order:
+--   1. Retired, Replayed, NowUtc, MaxWorkers, FleetMaxWorkers, ExecutionTimeoutMs, ZombieTimeoutMs, IsPaused, IsActive,
+--      NextDueMs (0: ready jobs wait; null: nothing waits), Chosen (how many jobs the claim is about to take)
+--   2. cancellations meant for this worker: JobId, LeaseNumber, Actor, Reason
+--   3. the jobs, unordered: Id, Type, Payload, LeaseNumber, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc, AgeFromUtc,
+--      Tags, CreatedBy, Headers. Last, since a result set after an OUTPUT to the client may not arrive.
+-- Errors: 50003 the queue has no row (RegisterWorker inserts it).
+-- Table order: Queues, Workers, JobsHot. The probe before it is a plain read and writes nothing.
+CREATE OR ALTER PROCEDURE chokaq.FetchJobs
+    @WorkerId char(26),
+    @Queue    varchar(255),
+    @Request  bigint,
+    @Size     int,
+    @FleetCap int
+AS
+BEGIN
+    SET NOCOUNT ON;
+    SET XACT_ABORT ON;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @NextDue datetime2(3), @LastRequest bigint, @Ended datetime2(3);
+    DECLARE @MaxWorkers int, @FleetMaxWorkers int, @ExecutionTimeoutMs bigint, @ZombieTimeoutMs bigint, @IsPaused bit = 0, @IsActive bit = 1;
+    DECLARE @Retired bit = 0, @Replayed bit = 0, @Ready bit = 0, @Due bit = 0, @Cap int, @Take int, @Chosen int = 0, @Waiting int = 0;
+    DECLARE @Ids TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
+    DECLARE @Promoted TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
+
+    -- The probe. Waiting rows may be held by a caller's open transaction for as long as it likes: READPAST.
+    SELECT @MaxWorkers = q.MaxWorkers, @FleetMaxWorkers = q.FleetMaxWorkers, @ExecutionTimeoutMs = q.ExecutionTimeoutMs,
+           @ZombieTimeoutMs = q.ZombieTimeoutMs, @IsPaused = q.IsPaused, @IsActive = q.IsActive
+    FROM chokaq.Queues q WHERE q.Name = @Queue;
+    SELECT @LastRequest = w.LastRequest, @Ended = w.EndedAtUtc FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId;
+    IF EXISTS (SELECT TOP (1) Id FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
+               WHERE Queue = @Queue AND Status = 0 AND IsReady = 1 ORDER BY Priority DESC, DueAtUtc, Id)
+        SET @Ready = 1;
+    SELECT TOP (1) @NextDue = DueAtUtc FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
+    WHERE Queue = @Queue AND Status = 0 AND IsReady = 0 ORDER BY DueAtUtc, Id;
+    IF @NextDue <= @Now SET @Due = 1;
+
+    IF @LastRequest IS NULL OR @Ended IS NOT NULL SET @Retired = 1;
+    ELSE IF @LastRequest >= @Request SET @Replayed = 1;
+    SET @Cap = COALESCE(@FleetMaxWorkers, CASE WHEN @FleetCap >= 0 THEN @FleetCap END);
+
+    IF @Retired = 0 AND @Replayed = 0 AND @Size > 0 AND @IsPaused = 0 AND @IsActive = 1 AND (@Ready = 1 OR @Due = 1)
+    BEGIN
+        BEGIN TRY
+            BEGIN TRANSACTION;
+            IF @Cap IS NOT NULL
+            BEGIN
+                -- The ticket serialises the fetches of a capped queue; what decides is read again after it.
+                UPDATE chokaq.Queues SET Ticket = Ticket + 1 WHERE Name = @Queue;
+                IF @@ROWCOUNT = 0
+                    THROW 50003, 'chokaq: the queue has no row in Queues; RegisterWorker inserts it', 1;
+                SELECT @FleetMaxWorkers = q.FleetMaxWorkers, @IsPaused = q.IsPaused, @IsActive = q.IsActive
+                FROM chokaq.Queues q WHERE q.Name = @Queue;
+                SET @Cap = COALESCE(@FleetMaxWorkers, CASE WHEN @FleetCap >= 0 THEN @FleetCap END);
+            END;
+            UPDATE chokaq.Workers SET LastRequest = @Request
+            WHERE WorkerId = @WorkerId AND LastRequest < @Request AND EndedAtUtc IS NULL;
+            IF @@ROWCOUNT = 0
+            BEGIN
+                IF EXISTS (SELECT 1 FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId AND w.EndedAtUtc IS NULL) SET @Replayed = 1;
+                ELSE SET @Retired = 1;
+            END;
+            ELSE
+            BEGIN
+                IF @Due = 1
+                BEGIN
+                    SET @Now = SYSUTCDATETIME();
+                    INSERT @Promoted (JobId)
+                    SELECT TOP (1000) Id
+                    FROM chokaq.JobsHot WITH (UPDLOCK, READPAST, READCOMMITTEDLOCK, ROWLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
+                    WHERE Queue = @Queue AND Status = 0 AND IsReady = 0 AND DueAtUtc <= @Now
+                    ORDER BY DueAtUtc, Id;
+                    UPDATE chokaq.JobsHot SET IsReady = 1
+                    FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
+                    WHERE Status = 0 AND IsReady = 0 AND Id IN (SELECT TOP (1000) p.JobId FROM @Promoted p ORDER BY p.JobId)
+                    OPTION (LOOP JOIN, MAXDOP 1);
+                    SET @NextDue = NULL;
+                    SELECT TOP (1) @NextDue = DueAtUtc FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
+                    WHERE Queue = @Queue AND Status = 0 AND IsReady = 0 ORDER BY DueAtUtc, Id;
+                END;
+                SET @Take = CASE WHEN @IsPaused = 1 OR @IsActive = 0 THEN 0 WHEN @Size > 1000 THEN 1000 ELSE @Size END;
+                IF @Cap IS NOT NULL
+                BEGIN
+                    -- A new statement, without READPAST: every lease committed before the ticket was ours counts.
+                    SELECT @Waiting = COUNT(*) FROM chokaq.JobsHot WITH (FORCESEEK, INDEX (IX_JobsHot_Lease))
+                    WHERE Queue = @Queue AND Status IN (1, 2);
+                    IF @Take > @Cap - @Waiting SET @Take = @Cap - @Waiting;
+                    IF @Take < 0 SET @Take = 0;
+                END;
+                INSERT @Ids (JobId)
+                SELECT TOP (@Take) Id
+                FROM chokaq.JobsHot WITH (UPDLOCK, READPAST, READCOMMITTEDLOCK, ROWLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
+                WHERE Queue = @Queue AND Status = 0 AND IsReady = 1
+                ORDER BY Priority DESC, DueAtUtc, Id;
+                SET @Chosen = @@ROWCOUNT;
+                SET @Ready = 0;
+                IF @Chosen >= @Take
+                BEGIN
+                    -- Are there ready rows beyond those taken?
+                    SELECT @Waiting = COUNT(*)
+                    FROM (SELECT TOP (@Chosen + 1) Id
+                          FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
+                          WHERE Queue = @Queue AND Status = 0 AND IsReady = 1
+                          ORDER BY Priority DESC, DueAtUtc, Id) r;
+                    IF @Waiting > @Chosen SET @Ready = 1;
+                END;
+            END;
+
+            SELECT @Retired AS Retired, @Replayed AS Replayed, @Now AS NowUtc, @MaxWorkers AS MaxWorkers, @FleetMaxWorkers AS FleetMaxWorkers,
+                   @ExecutionTimeoutMs AS ExecutionTimeoutMs, @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused, @IsActive AS IsActive,
+                   CASE WHEN @Ready = 1 OR @NextDue <= @Now THEN 0 ELSE DATEDIFF_BIG(MILLISECOND, @Now, @NextDue) END AS NextDueMs, @Chosen AS Chosen;
+            SELECT TOP (1000) c.JobId AS JobId, c.LeaseNumber AS LeaseNumber, c.Actor AS Actor, c.Reason AS Reason
+            FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
+            IF @Chosen > 0
+                UPDATE chokaq.JobsHot
+                SET Status = 1, LeaseNumber = LeaseNumber + 1, WorkerId = @WorkerId, FetchRequest = @Request, HeartbeatUtc = @Now
+                OUTPUT inserted.Id, inserted.Type, inserted.Payload, inserted.LeaseNumber, inserted.Priority, inserted.AttemptCount,
+                       inserted.CrashCount, inserted.CreatedAtUtc, inserted.DueAtUtc, inserted.AgeFromUtc, inserted.Tags,
+                       inserted.CreatedBy, inserted.Headers
+                FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
+                WHERE Status = 0 AND Id IN (SELECT TOP (1000) i.JobId FROM @Ids i ORDER BY i.JobId)
+                OPTION (LOOP JOIN, MAXDOP 1);
+            COMMIT TRANSACTION;
+            IF @Replayed = 0 RETURN;
+        END TRY
+        BEGIN CATCH
+            IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;
+            THROW;
+        END CATCH;
+    END;
+    ELSE
+    BEGIN
+        SELECT @Retired AS Retired, @Replayed AS Replayed, @Now AS NowUtc, @MaxWorkers AS MaxWorkers, @FleetMaxWorkers AS FleetMaxWorkers,
+               @ExecutionTimeoutMs AS ExecutionTimeoutMs, @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused, @IsActive AS IsActive,
+               CASE WHEN @Ready = 1 OR @NextDue <= @Now THEN 0 ELSE DATEDIFF_BIG(MILLISECOND, @Now, @NextDue) END AS NextDueMs, 0 AS Chosen;
+        SELECT TOP (1000) c.JobId AS JobId, c.LeaseNumber AS LeaseNumber, c.Actor AS Actor, c.Reason AS Reason
+        FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
+    END;
+
+    -- A used number: the rows still Fetched under it. Ids from the lease index first, then the rows by primary key.
+    IF @Replayed = 1
+    BEGIN
+        INSERT @Ids (JobId)
+        SELECT Id FROM chokaq.JobsHot WITH (FORCESEEK, INDEX (IX_JobsHot_Lease))
+        WHERE Queue = @Queue AND WorkerId = @WorkerId AND Status IN (1, 2);
+        SELECT h.Id AS Id, h.Type AS Type, h.Payload AS Payload, h.LeaseNumber AS LeaseNumber, h.Priority AS Priority,
+               h.AttemptCount AS AttemptCount, h.CrashCount AS CrashCount, h.CreatedAtUtc AS CreatedAtUtc, h.DueAtUtc AS DueAtUtc,
+               h.AgeFromUtc AS AgeFromUtc, h.Tags AS Tags, h.CreatedBy AS CreatedBy, h.Headers AS Headers
+        FROM @Ids i JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = i.JobId
+        WHERE h.WorkerId = @WorkerId AND h.FetchRequest = @Request AND h.Status = 1
+        OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
+    END;
+END;
+GO

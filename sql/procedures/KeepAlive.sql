@@ -1,0 +1,74 @@
+SET QUOTED_IDENTIFIER ON;
+SET ANSI_NULLS ON;
+GO
+-- KeepAlive: renew the leases of a worker, store what its handlers reported, and its live figures.
+-- Called by: the pulse lane of a child, for every lease held, from the claim on.
+-- Parameters: @WorkerId; @Jobs JSON array of {i: id, l: lease, p: progress 0 … 100 or absent, n: note or absent} (free text mapped as
+--   for EnqueueJobs), not repeated, at most 1,000; @Running, @Buffered, @LoopLagMs, @MemoryKb the figures.
+-- Results: 1. JobId, Lease, Answer (0 stale, 1 renewed); 2. cancellations meant for this worker: JobId, LeaseNumber, Actor, Reason.
+-- Table order: Workers, JobsHot, CancelRequests (read), JobNotes.
+CREATE OR ALTER PROCEDURE chokaq.KeepAlive
+    @WorkerId  char(26),
+    @Jobs      nvarchar(max),
+    @Running   int,
+    @Buffered  int,
+    @LoopLagMs int,
+    @MemoryKb  bigint
+AS
+BEGIN
+    SET NOCOUNT ON;
+    SET XACT_ABORT ON;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    DECLARE @Now datetime2(3) = SYSUTCDATETIME();
+    DECLARE @Mapped nvarchar(5) = NCHAR(57344) + NCHAR(57345) + NCHAR(57346) + NCHAR(57347) + NCHAR(57348);
+    DECLARE @Plain nvarchar(5) = N'"\' + NCHAR(10) + NCHAR(13) + NCHAR(9);
+    DECLARE @Set TABLE (
+        JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL, Lease int NOT NULL, NewProgress tinyint NULL, NewNote nvarchar(1000) NULL,
+        PRIMARY KEY (JobId, Lease));
+    DECLARE @Alive TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Lease int NOT NULL);
+    INSERT @Set (JobId, Lease, NewProgress, NewNote)
+    SELECT j.i, j.l, j.p, TRANSLATE(j.n COLLATE Latin1_General_BIN2, @Mapped, @Plain)
+    FROM OPENJSON(@Jobs) WITH (i char(26) '$.i', l int '$.l', p tinyint '$.p', n nvarchar(1000) '$.n') j;
+
+    BEGIN TRY
+        BEGIN TRANSACTION;
+        UPDATE chokaq.Workers
+        SET HeartbeatUtc = @Now, Running = @Running, Buffered = @Buffered, LoopLagMs = @LoopLagMs, MemoryKb = @MemoryKb
+        WHERE WorkerId = @WorkerId AND EndedAtUtc IS NULL;
+        UPDATE chokaq.JobsHot SET HeartbeatUtc = @Now
+        OUTPUT inserted.Id, inserted.LeaseNumber INTO @Alive (JobId, Lease)
+        FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
+        WHERE Status IN (1, 2) AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+          AND EXISTS (SELECT 1 FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber)
+        OPTION (LOOP JOIN, MAXDOP 1);
+        IF EXISTS (SELECT 1 FROM @Set WHERE NewProgress IS NOT NULL)
+            UPDATE chokaq.JobsHot
+            SET Progress = (SELECT s.NewProgress FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber)
+            FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
+            WHERE Status IN (1, 2) AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s WHERE s.NewProgress IS NOT NULL ORDER BY s.JobId)
+              AND EXISTS (SELECT 1 FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber AND s.NewProgress IS NOT NULL)
+            OPTION (LOOP JOIN, MAXDOP 1);
+        IF EXISTS (SELECT 1 FROM @Set WHERE NewNote IS NOT NULL)
+        BEGIN
+            UPDATE chokaq.JobNotes SET Note = s.NewNote, NotedAtUtc = @Now
+            FROM @Set s
+            WHERE s.JobId = JobNotes.JobId AND s.NewNote IS NOT NULL
+              AND EXISTS (SELECT 1 FROM @Alive a WHERE a.JobId = s.JobId AND a.Lease = s.Lease);
+            INSERT INTO chokaq.JobNotes (JobId, Note, NotedAtUtc)
+            SELECT s.JobId, s.NewNote, @Now
+            FROM @Set s JOIN @Alive a ON a.JobId = s.JobId AND a.Lease = s.Lease
+            WHERE s.NewNote IS NOT NULL AND NOT EXISTS (SELECT 1 FROM chokaq.JobNotes n WHERE n.JobId = s.JobId);
+        END;
+        COMMIT TRANSACTION;
+    END TRY
+    BEGIN CATCH
+        IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;
+        THROW;
+    END CATCH;
+
+    SELECT s.JobId AS JobId, s.Lease AS Lease, CASE WHEN a.JobId IS NULL THEN 0 ELSE 1 END AS Answer
+    FROM @Set s LEFT JOIN @Alive a ON a.JobId = s.JobId AND a.Lease = s.Lease;
+    SELECT TOP (1000) c.JobId AS JobId, c.LeaseNumber AS LeaseNumber, c.Actor AS Actor, c.Reason AS Reason
+    FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
+END;
+GO
