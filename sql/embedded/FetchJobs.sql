@@ -1,6 +1,6 @@
 -- FetchJobs: claim ready jobs of a queue for one worker (Pending -> Fetched). Called by the claim lane of a child.
 -- `state` is also the probe: nothing waits, or size zero, and the request unused -> nothing is written.
--- Results: `state` one row; `claim` and `again` the jobs, in no order; `cancellations` those meant for this worker.
+-- Results: `state` one row; `ready` and `again` the jobs, in the order they are served; `cancellations` those meant for this worker.
 -- Table order: Queues, Workers, JobsHot, CancelRequests.
 
 -- name: state
@@ -22,10 +22,11 @@ UPDATE Workers SET LastRequest = :request WHERE WorkerId = :worker AND LastReque
 
 -- name: again
 -- The request was used before: its answer was lost. What was claimed under it and is still buffered goes out again.
-SELECT Id, Type, Payload, LeaseNumber, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc, :now - AgeFromUtc, Tags,
+SELECT rowid, Id, Type, Payload, LeaseNumber, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc, :now - AgeFromUtc, Tags,
        CreatedBy, Headers
 FROM JobsHot INDEXED BY IX_JobsHot_Lease
-WHERE Queue = :queue AND WorkerId = :worker AND Status IN (1, 2) AND Status = 1 AND FetchRequest = :request;
+WHERE Queue = :queue AND WorkerId = :worker AND Status = 1 AND FetchRequest = :request
+ORDER BY Priority DESC, DueAtUtc, Id;
 
 -- name: promote
 UPDATE JobsHot SET IsReady = 1
@@ -36,16 +37,21 @@ WHERE Id IN (SELECT Id FROM JobsHot INDEXED BY IX_JobsHot_Due
 -- name: leases
 -- How many leases are held in the queue, counted no further than the cap.
 SELECT COUNT(*) FROM (SELECT 1 FROM JobsHot INDEXED BY IX_JobsHot_Lease
-                      WHERE Queue = :queue AND Status IN (1, 2) LIMIT :cap);
+                      WHERE Queue = :queue AND WorkerId IS NOT NULL LIMIT :cap);
+
+-- name: ready
+-- What will be claimed, in the order it is served; the lease number is already the new one.
+SELECT rowid, Id, Type, Payload, LeaseNumber + 1, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc, :now - AgeFromUtc,
+       Tags, CreatedBy, Headers
+FROM JobsHot INDEXED BY IX_JobsHot_Ready
+WHERE Queue = :queue AND Status = 0 AND IsReady = 1
+ORDER BY Priority DESC, DueAtUtc, Id LIMIT :size;
 
 -- name: claim
+-- :rows is a document of the row ids just read; the write transaction keeps everyone else away from them.
 UPDATE JobsHot
 SET Status = 1, LeaseNumber = LeaseNumber + 1, WorkerId = :worker, FetchRequest = :request, HeartbeatUtc = :now
-WHERE Id IN (SELECT Id FROM JobsHot INDEXED BY IX_JobsHot_Ready
-             WHERE Queue = :queue AND Status = 0 AND IsReady = 1
-             ORDER BY Priority DESC, DueAtUtc, Id LIMIT :size)
-RETURNING Id, Type, Payload, LeaseNumber, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc, :now - AgeFromUtc, Tags,
-          CreatedBy, Headers;
+WHERE rowid IN (SELECT value FROM json_each(:rows));
 
 -- name: cancellations
 SELECT JobId, LeaseNumber, Actor, Reason FROM CancelRequests WHERE WorkerId = :worker ORDER BY JobId;

@@ -17,9 +17,9 @@ WITH RECURSIVE
         FROM Waiting WHERE Name IS NOT NULL
     ),
     Leased (Name) AS (
-        SELECT MIN(Queue) FROM JobsHot INDEXED BY IX_JobsHot_Lease WHERE Status IN (1, 2)
+        SELECT MIN(Queue) FROM JobsHot INDEXED BY IX_JobsHot_Lease WHERE WorkerId IS NOT NULL
         UNION ALL
-        SELECT (SELECT MIN(Queue) FROM JobsHot INDEXED BY IX_JobsHot_Lease WHERE Status IN (1, 2) AND Queue > Name)
+        SELECT (SELECT MIN(Queue) FROM JobsHot INDEXED BY IX_JobsHot_Lease WHERE WorkerId IS NOT NULL AND Queue > Name)
         FROM Leased WHERE Name IS NOT NULL
     )
 SELECT Name FROM Queues

@@ -13,9 +13,9 @@ SELECT n.value, q.MaxWorkers, q.FleetMaxWorkers, q.ExecutionTimeoutMs, q.ZombieT
        (SELECT COUNT(*) FROM (SELECT 1 FROM JobsHot INDEXED BY IX_JobsHot_Due
                               WHERE Queue = n.value AND Status = 0 AND IsReady = 0 AND DueAtUtc > :now LIMIT 100000)),
        (SELECT COUNT(*) FROM (SELECT 1 FROM JobsHot INDEXED BY IX_JobsHot_Lease
-                              WHERE Queue = n.value AND Status IN (1, 2) AND Status = 1 LIMIT 100000)),
+                              WHERE Queue = n.value AND WorkerId IS NOT NULL AND Status = 1 LIMIT 100000)),
        (SELECT COUNT(*) FROM (SELECT 1 FROM JobsHot INDEXED BY IX_JobsHot_Lease
-                              WHERE Queue = n.value AND Status IN (1, 2) AND Status = 2 LIMIT 100000)),
+                              WHERE Queue = n.value AND WorkerId IS NOT NULL AND Status = 2 LIMIT 100000)),
        (SELECT COUNT(*) FROM Workers
         WHERE Queue = n.value AND EndedAtUtc IS NULL AND HeartbeatUtc > :now - 60000),
        q.Name IS NOT NULL, q.UpdatedAtUtc, q.UpdatedBy, COALESCE(t.SucceededTotal, 0), COALESCE(t.FailedTotal, 0),

@@ -19,7 +19,7 @@ FROM (SELECT value ->> 0 AS JobId, value ->> 1 AS Status, value ->> 2 AS Reason,
 CROSS JOIN JobsHot AS h ON h.Id = g.JobId;
 
 -- name: leave_hot
--- :jobs is a document whose elements are the ids, or arrays that begin with one.
+-- :jobs is the document of `to_dlq`.
 DELETE FROM JobsHot WHERE Id IN (SELECT value ->> 0 FROM json_each(:jobs));
 
 -- name: to_pending
@@ -32,8 +32,8 @@ FROM (SELECT value ->> 0 AS JobId, value ->> 1 AS Due, value ->> 2 AS Attempts, 
 WHERE Id = g.JobId;
 
 -- name: forget_cancels
--- A request ends when its job leaves Processing, wherever it goes.
-DELETE FROM CancelRequests WHERE JobId IN (SELECT value ->> 0 FROM json_each(:jobs));
+-- A request ends when its job leaves Processing, wherever it goes. :jobs is a document of [id, lease].
+DELETE FROM CancelRequests WHERE (JobId, LeaseNumber) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:jobs));
 
 -- name: attempt
 INSERT INTO JobAttempts (JobId, LeaseNumber, AtUtc, WorkerId, FailureReason, ErrorType, ErrorMessage, Trace)

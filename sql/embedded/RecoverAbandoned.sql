@@ -6,7 +6,7 @@
 
 -- name: page
 SELECT WorkerId, Id FROM JobsHot INDEXED BY IX_JobsHot_Lease
-WHERE Queue = :queue AND Status IN (1, 2) AND (WorkerId, Id) > (:worker, :id)
+WHERE Queue = :queue AND WorkerId IS NOT NULL AND (WorkerId, Id) > (:worker, :id)
 ORDER BY WorkerId, Id LIMIT :size;
 
 -- name: match

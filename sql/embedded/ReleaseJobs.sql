@@ -12,7 +12,7 @@ WHERE Status IN (1, 2);
 
 -- name: shown
 SELECT g.JobId, g.Lease,
-       CASE WHEN h.Status = 0 THEN 1
+       CASE WHEN h.Status = 0 AND g.Lease > 0 THEN 1
             WHEN d.Status = 5 AND d.FailureReason = 1 THEN 2
             WHEN d.Status = 4 AND d.FailureReason = 10 THEN 3
             ELSE 0 END

@@ -11,5 +11,5 @@ UPDATE Workers SET EndedAtUtc = :now, EndedCause = :cause WHERE WorkerId = :work
 SELECT Id, Queue, Type, Status, LeaseNumber, AttemptCount, CrashCount, WorkerId, DueAtUtc, StartedAtUtc, AgeFromUtc,
        CancelRequestedAtUtc, HeartbeatUtc
 FROM JobsHot INDEXED BY IX_JobsHot_Lease
-WHERE Queue = COALESCE((SELECT Queue FROM Workers WHERE WorkerId = :worker), :queue) AND WorkerId = :worker AND Status IN (1, 2)
+WHERE Queue = COALESCE((SELECT Queue FROM Workers WHERE WorkerId = :worker), :queue) AND WorkerId = :worker
 ORDER BY Id LIMIT :size;

@@ -16,7 +16,7 @@ SELECT g.JobId, g.Lease,
        CASE WHEN d.Status = 5 AND d.FailureReason = 1 THEN 2
             WHEN d.Status = 4 AND d.FailureReason = 10 THEN 3
             WHEN d.Id IS NOT NULL THEN 0
-            WHEN h.Status = 0 AND h.LeaseNumber = g.Lease THEN 1
+            WHEN h.Status = 0 AND h.LeaseNumber = g.Lease AND g.Lease > 0 THEN 1
             WHEN a.JobId IS NOT NULL THEN 1
             ELSE 0 END
 FROM (SELECT value ->> 0 AS JobId, value ->> 1 AS Lease FROM json_each(:jobs)) AS g

@@ -5,13 +5,14 @@ from typing import Any
 
 from chokaq.store.records import Cancellation, Fetch, FetchedJob, Registration
 from chokaq.store.sqlite.clock import from_ms, now_ms
-from chokaq.store.sqlite.connection import Connected
+from chokaq.store.sqlite.connection import Connected, document
 from chokaq.store.sqlite.statements import load
 from chokaq.store.sqlite.views import live_queue
 
 _SQL = load("FetchJobs")
-_STATE, _TICKET, _RAISE, _AGAIN = _SQL["state"], _SQL["ticket"], _SQL["raise"], _SQL["again"]
-_PROMOTE, _LEASES, _CLAIM, _CANCELLATIONS = _SQL["promote"], _SQL["leases"], _SQL["claim"], _SQL["cancellations"]
+_STATE, _CANCELLATIONS = _SQL["state"], _SQL["cancellations"]
+_TICKET, _RAISE, _AGAIN, _LEASES = _SQL["ticket"], _SQL["raise"], _SQL["again"], _SQL["leases"]
+_PROMOTE, _READY, _CLAIM = _SQL["promote"], _SQL["ready"], _SQL["claim"]
 
 
 class _State:
@@ -85,7 +86,9 @@ class FetchOperation(Connected):
         if state.due(key["now"]):
             connection.execute(_PROMOTE, key)
         key["size"] = _room(connection, key, cap)
-        rows = connection.execute(_CLAIM, key).fetchall() if key["size"] > 0 else []
+        rows = connection.execute(_READY, key).fetchall() if key["size"] > 0 else []
+        if rows:
+            connection.execute(_CLAIM, key | {"rows": document([row[0] for row in rows])})
         return _answer(connection, key, _state(connection, key), rows)
 
 
@@ -112,13 +115,7 @@ def _answer(connection: sqlite3.Connection, key: dict[str, Any], state: _State, 
             job_id, type_key, payload, lease, priority, attempts, crashes, from_ms(created), from_ms(due), max(age, 0), tags,
             created_by, headers,
         )
-        for job_id, type_key, payload, lease, priority, attempts, crashes, created, due, age, tags, created_by, headers in rows
+        for _, job_id, type_key, payload, lease, priority, attempts, crashes, created, due, age, tags, created_by, headers in rows
     ]  # fmt: skip
-    if len(jobs) > 1:
-        jobs.sort(key=_served)
     asked = connection.execute(_CANCELLATIONS, key).fetchall() if state.cancellations_wait else []
     return Fetch(state.retired, jobs, state.live, [Cancellation(*row) for row in asked], state.next_due_ms(key["now"]))
-
-
-def _served(job: FetchedJob) -> tuple[Any, ...]:
-    return (-job.priority, job.due_at, job.id)

@@ -57,6 +57,7 @@ class Moves:
         """Nothing yet."""
         self._dead: list[tuple[Any, ...]] = []
         self._back: list[tuple[Any, ...]] = []
+        self._left: list[tuple[str, int]] = []
         self._attempts: list[tuple[Any, ...]] = []
         self._tally = Tally()
 
@@ -73,6 +74,7 @@ class Moves:
         """To the DLQ, counted as a failure."""
         crashes = job.crashes + crashed
         kind, message = (None, None) if error is None else (error.type, error.message)
+        self._left.append((job.id, job.lease))
         self._dead.append((job.id, int(status), int(reason), crashes, kind, message, modified_by))
         self._tally.failure(job.queue, reason, job.lag_ms)
 
@@ -88,10 +90,12 @@ class Moves:
 
     def hand_back(self, job: HotJob, due: int | None = None) -> None:
         """To Pending, uncharged. `due` None: as before, the job keeps its place."""
+        self._left.append((job.id, job.lease))
         self._back.append((job.id, job.due if due is None else due, job.refunded, job.crashes))
 
     def retry(self, job: HotJob, due: int, reason: FailureReason, *, crashed: bool = False) -> None:
         """To Pending after a charged failure or a crash, counted as a retry."""
+        self._left.append((job.id, job.lease))
         self._back.append((job.id, due, job.attempts, job.crashes + crashed))
         self._tally.add(job.queue, Outcome.RETRIED, reason)
 
@@ -103,17 +107,14 @@ class Moves:
 
     def apply(self, connection: sqlite3.Connection, slot: int, now: int) -> None:
         """Carry everything out, in the one table order."""
-        left = []
         if self._back:
-            left = self._back
             connection.execute(_TO_PENDING, {"jobs": document(self._back), "now": now})
         if self._dead:
-            left = left + self._dead
             dead = document(self._dead)
             connection.execute(_TO_DLQ, {"jobs": dead, "now": now})
             connection.execute(_LEAVE_HOT, {"jobs": dead})
-        if left:
-            connection.execute(_FORGET_CANCELS, {"jobs": document([row[:1] for row in left])})
+        if self._left:
+            connection.execute(_FORGET_CANCELS, {"jobs": document(self._left)})
         if self._attempts:
             connection.executemany(_ATTEMPT, self._attempts)
         self._tally.write(connection, slot, now)

@@ -26,9 +26,7 @@ _REGISTER = load("RegisterWorker")
 _START_SQL, _KEEP, _SUCCEED = load("StartJobs"), load("KeepAlive"), load("ArchiveSucceeded")
 _START, _STARTED = _START_SQL["start"], _START_SQL["shown"]
 _WORKER, _BEAT, _NOTE, _CANCELLATIONS = _KEEP["worker"], _KEEP["beat"], _KEEP["note"], _KEEP["cancellations"]
-_ARCHIVE, _ARCHIVED = _SUCCEED["move"], _SUCCEED["shown"]
-_MOVES = load("Moves")
-_LEAVE_HOT, _FORGET_CANCELS = _MOVES["leave_hot"], _MOVES["forget_cancels"]
+_FORGET_CANCELS = load("Moves")["forget_cancels"]
 _RETRY, _FAIL, _RELEASE = load("RescheduleForRetry"), load("ArchiveFailed"), load("ReleaseJobs")
 
 
@@ -101,18 +99,18 @@ class WorkerOperations(Connected):
         given = _pairs(jobs)
         tally = Tally()
         with self._writing() as (connection, now):
-            moved = connection.execute(_ARCHIVE, {"jobs": given, "now": now}).fetchall()
-            done = {row[:2] for row in moved}
-            if moved:
-                whole = len(done) == len(jobs)
-                gone = given if whole else document([row[:1] for row in moved])
-                connection.execute(_LEAVE_HOT, {"jobs": gone})
-                connection.execute(_FORGET_CANCELS, {"jobs": gone})
-                for _, _, queue, duration, lag in moved:
-                    tally.success(queue, duration, lag)
+            matched = connection.execute(_SUCCEED["match"], {"jobs": given}).fetchall()
+            done = {row[1:3] for row in matched}
+            if matched:
+                rows = {"rows": document([row[0] for row in matched]), "now": now}
+                connection.execute(_SUCCEED["move"], rows)
+                connection.execute(_SUCCEED["leave_hot"], rows)
+                connection.execute(_FORGET_CANCELS, {"jobs": given})
+                for _, _, _, queue, started, due in matched:
+                    tally.success(queue, max(now - started, 0), started - due)
                 tally.write(connection, worker.slot, now)
             if len(done) < len(jobs):
-                done.update(connection.execute(_ARCHIVED, {"jobs": given}).fetchall())
+                done.update(connection.execute(_SUCCEED["shown"], {"jobs": given}).fetchall())
         return _answers(jobs, done)
 
     def reschedule_for_retry(self, worker: Registration, retries: Sequence[Retry]) -> list[Answer]:
