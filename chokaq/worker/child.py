@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+from typing import Any
 
 import uvloop
 
@@ -36,7 +37,7 @@ def run_child(settings: Settings, queue: QueueSettings, index: int, slot: Status
         return ExitCode.BOOT_FAILED
 
 
-async def _serve(settings: Settings, queue: QueueSettings, app: object, slot: StatusSlot, parent_pid: int) -> ExitCode:
+async def _serve(settings: Settings, queue: QueueSettings, app: Any, slot: StatusSlot, parent_pid: int) -> ExitCode:
     engine = Engine(
         settings=settings,
         queue=queue,
@@ -49,4 +50,7 @@ async def _serve(settings: Settings, queue: QueueSettings, app: object, slot: St
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, engine.drain)
-    return await engine.run()
+    try:
+        return await engine.run()
+    finally:
+        await app.aclose()

@@ -88,7 +88,9 @@ class Desk:
             self.buffer.push(claim)
         if not self.open:
             self.hand_back_buffer()
-            return
+
+    def pass_on_suspects(self) -> None:
+        """Leave jobs that crashed a process before to other children when more than a few of them would wait here."""
         for claim in self.buffer.trim_suspects(max(1, self._queue.buffer_size // 4)):
             self._settler.settle(claim, outcomes.hand_back(claim.job, outcomes.SUSPECT_DELAY_MS))
 

@@ -213,6 +213,7 @@ class Engine:
             _log.warning("worker_retired", queue=self._queue.name, worker=self._worker.worker_id)
             self._stop_claiming()
         self._desk.pump()
+        self._desk.pass_on_suspects()
 
     def _changed(self) -> None:
         assert self._desk is not None

@@ -1,0 +1,188 @@
+"""The small parts of a child: limiter, buffer, timers, isolation."""
+
+import asyncio
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+import pytest
+
+from chokaq.config.settings import Policy
+from chokaq.store.records import FetchedJob
+from chokaq.worker.buffer import Buffer
+from chokaq.worker.claims import Claim
+from chokaq.worker.isolation import Isolated
+from chokaq.worker.limiter import Limiter
+from chokaq.worker.timers import Timers
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def claim(number: int = 0, crashes: int = 0) -> Claim:
+    return Claim(FetchedJob(f"{number:026}", "t", "{}", 1, 10, 0, crashes, NOW, NOW, 0), Policy())
+
+
+def test_a_limiter_never_admits_more_than_its_limit() -> None:
+    limiter = Limiter(2)
+    assert [limiter.acquire() for _ in range(3)] == [True, True, False]
+    limiter.release()
+    assert limiter.free == 1
+
+
+def test_a_lowered_limit_waits_for_what_runs() -> None:
+    limiter = Limiter(3)
+    for _ in range(3):
+        limiter.acquire()
+    limiter.resize(1)
+    assert (limiter.free, limiter.active) == (0, 3)
+    limiter.release()
+    limiter.release()
+    assert not limiter.acquire()
+    limiter.release()
+    assert limiter.acquire()
+
+
+def test_a_raised_limit_admits_at_once() -> None:
+    limiter = Limiter(0)
+    assert not limiter.acquire()
+    limiter.resize(1)
+    assert limiter.acquire()
+
+
+def test_a_slot_nobody_took_cannot_be_given_back() -> None:
+    with pytest.raises(RuntimeError):
+        Limiter(1).release()
+    with pytest.raises(ValueError, match="negative"):
+        Limiter(1).resize(-1)
+
+
+def test_the_buffer_keeps_the_stores_order() -> None:
+    buffer = Buffer()
+    claims = [claim(n) for n in range(4)]
+    for one in claims:
+        buffer.push(one)
+    assert [buffer.pop(suspects=True) for _ in range(5)] == [*claims, None]
+
+
+def test_suspects_wait_in_a_line_of_their_own() -> None:
+    buffer = Buffer()
+    suspect, sound = claim(1, crashes=1), claim(2)
+    buffer.push(suspect)
+    buffer.push(sound)
+    assert buffer.pop(suspects=False) is sound
+    assert buffer.pop(suspects=False) is None
+    assert buffer.pop(suspects=True) is suspect
+
+
+def test_the_last_suspects_are_the_ones_that_leave() -> None:
+    buffer = Buffer()
+    suspects = [claim(n, crashes=1) for n in range(4)]
+    for one in suspects:
+        buffer.push(one)
+    assert buffer.trim_suspects(1) == suspects[:0:-1]
+    assert buffer.trim_suspects(3) == []
+    assert (buffer.suspects, len(buffer)) == (1, 1)
+
+
+async def test_deadlines_fire_in_order_and_never_early() -> None:
+    loop = asyncio.get_running_loop()
+    fired: list[tuple[str, float]] = []
+    done = asyncio.Event()
+    claims = {claim(n): name for n, name in enumerate(("late", "early", "middle"))}
+
+    def expired(one: Claim) -> None:
+        fired.append((claims[one], loop.time()))
+        if len(fired) == 3:
+            done.set()
+
+    timers = Timers(expired)
+    start = loop.time()
+    for one, delay in zip(claims, (0.06, 0.02, 0.04), strict=True):
+        timers.set(one, start, delay)
+    await done.wait()
+    assert [name for name, _ in fired] == ["early", "middle", "late"]
+    assert all(at - start >= delay - 0.002 for (_, at), delay in zip(fired, (0.02, 0.04, 0.06), strict=True))
+    timers.close()
+
+
+async def test_a_cleared_deadline_does_not_fire() -> None:
+    done = asyncio.Event()
+    fired: list[Claim] = []
+    timers = Timers(lambda one: (fired.append(one), done.set()))  # type: ignore[func-returns-value]
+    first, second = claim(1), claim(2)
+    now = asyncio.get_running_loop().time()
+    timers.set(first, now, 0.01)
+    timers.set(second, now, 0.02)
+    Timers.clear(first)
+    Timers.clear(first)
+    await done.wait()
+    assert fired == [second]
+    timers.close()
+
+
+async def test_many_deadlines_share_few_buckets() -> None:
+    timers = Timers(lambda _one: None)
+    for number in range(10_000):
+        timers.set(claim(number), 100.0 + number / 1e6, 900.0)
+    assert len(timers._buckets) <= 2
+    timers.close()
+
+
+variable: ContextVar[int] = ContextVar("variable", default=0)
+
+
+async def test_an_isolated_coroutine_answers_raises_and_is_cancelled_like_any_other() -> None:
+    async def answer() -> int:
+        await asyncio.sleep(0)
+        return 7
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise KeyError("x")
+
+    async def wait() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "cancelled"
+        return "never"
+
+    assert await Isolated(answer()) == 7
+    with pytest.raises(KeyError):
+        await Isolated(fail())
+    task = asyncio.create_task(_await(Isolated(wait())))
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == "cancelled"
+
+
+async def test_what_an_isolated_coroutine_sets_stays_inside() -> None:
+    async def inner() -> None:
+        variable.set(5)
+        await asyncio.sleep(0)
+        assert variable.get() == 5
+        assert await asyncio.create_task(_get()) == 5
+
+    await Isolated(inner())
+    assert variable.get() == 0
+
+
+async def test_timeouts_and_task_groups_work_inside() -> None:
+    async def inner() -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            pass
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(_get())
+        return f"done {task.result()}"
+
+    assert await Isolated(inner()) == "done 0"
+
+
+async def _get() -> int:
+    return variable.get()
+
+
+async def _await(awaitable: Isolated) -> object:
+    return await awaitable
