@@ -11,6 +11,7 @@ from chokaq.maintenance.loop import MaintenanceLoop
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import Held, NewJob, Registration, WorkerInfo
 from tests.support.ids import new_id
+from tests.support.lab import Lab
 
 from .fakes import Boss, FakeSlot
 
@@ -61,10 +62,8 @@ def claimed(session: Session, jobs: int) -> tuple[Registration, list[Held]]:
 
 
 def settings(policy: Policy) -> Settings:
-    """Timeouts of a moment: whatever is not renewed at once is late."""
-    queue = QueueSettings(
-        name=QUEUE, policy=policy, fetched_timeout=0.001, zombie_timeout=0.001, heartbeat=0.0, archive_retention=0.001
-    )
+    """A queue that is judged at the first pass: two heartbeats of no time."""
+    queue = QueueSettings(name=QUEUE, policy=policy, heartbeat=0.0)
     return Settings(queues={QUEUE: queue}, maintenance=MaintenanceSettings(rescue_interval=60.0))
 
 
@@ -96,9 +95,10 @@ def test_a_drained_worker_leaves_nothing_charged(store: Store, session: Session,
     assert (job.status, job.attempt_count, job.crash_count) == (JobStatus.PENDING, 0, 0)
 
 
-def test_the_leader_rescues_what_a_lost_host_held(store: Store, session: Session, make: list[Bench]) -> None:
+def test_the_leader_rescues_what_a_lost_host_held(store: Store, session: Session, lab: Lab, make: list[Bench]) -> None:
     worker, held = claimed(session, 2)
     session.start_jobs(worker, held[:1])
+    lab.age_all("JobsHot", "HeartbeatUtc", 601_000)
     bench = Bench(store, settings(Policy()))
     make.append(bench)
     bench.turns(20)
@@ -109,14 +109,18 @@ def test_the_leader_rescues_what_a_lost_host_held(store: Store, session: Session
     assert buffered.status == JobStatus.PENDING
 
 
-def test_retention_deletes_what_succeeded_long_enough_ago(store: Store, session: Session, make: list[Bench]) -> None:
+def test_retention_deletes_what_succeeded_long_enough_ago(
+    store: Store, session: Session, lab: Lab, make: list[Bench]
+) -> None:
     worker, held = claimed(session, 3)
     session.start_jobs(worker, held)
     session.archive_succeeded(worker, held)
+    for job in held[:2]:
+        lab.age(job.id, "FinishedAtUtc", 8 * 86_400_000, "JobsArchive")
     bench = Bench(store, settings(Policy()))
     make.append(bench)
     bench.turns(20)
-    assert session.get_statuses([job.id for job in held]) == [None] * 3
+    assert session.get_statuses([job.id for job in held]) == [None, None, JobStatus.SUCCEEDED]
 
 
 def test_it_registers_without_a_queue_and_ends_its_own_row(store: Store, session: Session, make: list[Bench]) -> None:

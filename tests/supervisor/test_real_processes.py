@@ -1,0 +1,261 @@
+"""The whole program on a real store: what its deaths, limits and drains mean for jobs (C13, C15, C20, C21, C24, C26)."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from chokaq.lifecycle.states import FailureReason, JobStatus
+from chokaq.store.options import DatabaseSettings
+from chokaq.store.protocol import Session, Store
+from chokaq.store.records import NewJob
+from tests.support.ids import new_id
+from tests.support.polling import wait_until
+
+from .harness import PROGRAMS, Program, alive
+
+pytestmark = pytest.mark.processes
+CONFIG = """
+app: shop:app
+database: {url}
+queues:
+  work: {{max_workers: 5, heartbeat: 1s, {work}}}
+  other: {{max_workers: 2, heartbeat: 1s}}
+supervisor: {{shutdown_grace: {grace}, respawn_min: 50ms, respawn_max: 200ms}}
+"""
+
+
+class Shop:
+    """A running worker, its store, and what its handlers have done."""
+
+    def __init__(self, folder: Path, session: Session, url: str, work: str, grace: str) -> None:
+        self.session, self.ledger = session, folder / "ledger"
+        config = folder / "chokaq.yaml"
+        config.write_text(CONFIG.format(url=url, work=work, grace=grace))
+        self.program = Program(
+            [str(PROGRAMS / "real_worker.py"), str(config)],
+            folder,
+            {"LEDGER": str(self.ledger), "PYTHONPATH": os.pathsep.join([str(PROGRAMS), str(PROGRAMS.parents[2])])},
+        )
+
+    def put(self, type_key: str, count: int = 1, payload: str = "{}") -> list[str]:
+        """Enqueue jobs."""
+        queue = type_key.partition(".")[0]
+        jobs = [NewJob(id=new_id(), queue=queue, type_key=type_key, payload=payload) for _ in range(count)]
+        self.session.enqueue_jobs(jobs)
+        return [job.id for job in jobs]
+
+    def runs(self, *job_ids: str) -> list[str]:
+        """The executions of these jobs so far: `id type attempt pid`."""
+        lines = self.ledger.read_text().splitlines() if self.ledger.exists() else []
+        return [line for line in lines if line.split()[0] in job_ids]
+
+    def wait_for_runs(self, job_ids: list[str], count: int) -> list[str]:
+        """Until the handlers of these jobs have begun that often."""
+        self._wait(lambda: len(self.runs(*job_ids)) >= count, f"{count} executions")
+        return self.runs(*job_ids)
+
+    def wait_for(self, job_ids: list[str], status: JobStatus) -> None:
+        """Until all of them are in that state."""
+        self._wait(lambda: set(self.session.get_statuses(job_ids)) == {status}, f"{status.label} for {job_ids}")
+
+    def child(self, queue: str) -> int:
+        """Pid of the newest ready child."""
+        return int(self.ready(queue)[-1])
+
+    def ready(self, queue: str, count: int = 1) -> list[int]:
+        """Pids of the children that became ready, once there are that many."""
+        self._wait(lambda: len(self._ready(queue)) >= count, f"{count} children of {queue}")
+        return self._ready(queue)
+
+    def _ready(self, queue: str) -> list[int]:
+        return [event["pid"] for event in self.program.events("child_ready", queue=queue) if "child" in event]
+
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+        try:
+            wait_until(condition, what, 40)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the log:\n{self.program.log.read_text()[-6000:]}") from None
+
+
+@pytest.fixture
+def shop(
+    store: Store, session: Session, store_options: DatabaseSettings, tmp_path: Path
+) -> Iterator[Callable[..., Shop]]:
+    """Start a worker: `shop(work="on_crash: retry")`."""
+    started: list[Shop] = []
+
+    def begin(work: str = "", grace: str = "10s") -> Shop:
+        started.append(Shop(tmp_path, session, store_options.url, work or "max_attempts: 3", grace))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.program.destroy()
+
+
+def test_jobs_run_and_the_drain_is_clean(shop: Callable[..., Shop]) -> None:
+    one = shop()
+    jobs = one.put("work.quick", 50) + one.put("other.quick", 50)
+    one.wait_for(jobs, JobStatus.SUCCEEDED)
+    assert one.program.end() == 0
+    assert len(one.runs(*jobs)) == 100
+    assert one.session.list_workers() == []
+
+
+def test_a_killed_child_frees_its_jobs_at_once_and_leaves_its_last_words(
+    shop: Callable[..., Shop], tmp_path: Path
+) -> None:
+    one = shop("on_crash: retry, retry_base_delay: 50ms, retry_jitter: 0s")
+    other = one.child("other")
+    gate = tmp_path / "gate"
+    jobs = one.put("work.wait", 8, f'{{"file": "{gate}"}}')
+    one.wait_for_runs(jobs, 5)
+    os.kill(one.child("work"), signal.SIGKILL)
+    one.ready("work", 2)
+    gate.touch()
+    one.wait_for(jobs, JobStatus.SUCCEEDED)
+    # Five had begun and ran again, charged; three were only buffered.
+    assert sorted(int(line.split()[2]) for line in one.runs(*jobs)) == [1] * 8 + [2] * 5
+    crashed = [job for job in jobs if one.session.list_attempts(job)]
+    assert len(crashed) == 5
+    [attempt] = one.session.list_attempts(crashed[0])
+    assert "signal 9" in attempt.error.message
+    assert "memory" in attempt.error.message
+    assert "last pulse" in attempt.error.message
+    assert one.child("other") == other
+    assert one.program.end() == 0
+
+
+def test_by_default_the_jobs_of_a_killed_child_go_to_the_dlq(shop: Callable[..., Shop], tmp_path: Path) -> None:
+    one = shop()
+    jobs = one.put("work.wait", 2, f'{{"file": "{tmp_path / "never"}"}}')
+    one.wait_for_runs(jobs, 2)
+    os.kill(one.child("work"), signal.SIGKILL)
+    one.wait_for(jobs, JobStatus.ZOMBIE)
+    assert one.program.end() == 0
+
+
+@pytest.mark.parametrize("way", ["work.die", "work.leave"])
+def test_a_job_that_ends_its_process_every_time_is_poison(shop: Callable[..., Shop], way: str) -> None:
+    one = shop("on_crash: retry, crash_limit: 3, max_attempts: 9, retry_base_delay: 10ms, retry_jitter: 0s")
+    [poison] = one.put(way)
+    one.wait_for([poison], JobStatus.ZOMBIE)
+    job = one.session.get_job(poison)
+    assert job is not None
+    assert (job.failure_reason, job.crash_count) == (FailureReason.POISON, 3)
+    assert len(one.runs(poison)) == 3
+    jobs = one.put("work.quick", 3)
+    one.wait_for(jobs, JobStatus.SUCCEEDED)
+    assert one.program.end() == 0
+
+
+def test_a_blocking_handler_costs_its_child_and_its_neighbours_are_handed_back(
+    shop: Callable[..., Shop], tmp_path: Path
+) -> None:
+    one = shop("execution_timeout: 1s, hard_limit_grace: 1s")
+    [blocked] = one.put("work.block")
+    one.wait_for_runs([blocked], 1)
+    one.wait_for([blocked], JobStatus.FAILED)
+    job = one.session.get_job(blocked)
+    assert job is not None
+    assert job.failure_reason == FailureReason.TIMEOUT
+    [dead] = one.program.wait("child_died", queue="work")
+    assert (dead["signal"], dead["cause"]) == (signal.SIGKILL, "limit")
+    jobs = one.put("work.quick", 3)
+    one.wait_for(jobs, JobStatus.SUCCEEDED)
+    assert one.program.end() == 0
+
+
+def test_a_handler_that_holds_the_interpreter_is_seen_and_its_crash_counted(
+    shop: Callable[..., Shop], tmp_path: Path
+) -> None:
+    one = shop("stall_limit: 2s, on_crash: retry, retry_base_delay: 10ms, retry_jitter: 0s")
+    [hog] = one.put("work.block_once", 1, f'{{"file": "{tmp_path / "hogged"}"}}')
+    one.program.wait("child_stalled", timeout=40)
+    one.wait_for([hog], JobStatus.SUCCEEDED)
+    job = one.session.get_job(hog)
+    assert job is not None
+    assert (job.attempt_count, job.crash_count) == (2, 1)
+    assert one.program.end() == 0
+
+
+def test_a_drain_hands_back_what_would_not_end_and_charges_nothing(shop: Callable[..., Shop], tmp_path: Path) -> None:
+    one = shop("execution_timeout: 1h", grace="4s")
+    [blocked] = one.put("work.block")
+    one.wait_for_runs([blocked], 1)
+    assert one.program.end() == 1
+    job = one.session.get_job(blocked)
+    assert job is not None
+    assert (job.status, job.attempt_count, job.crash_count) == (JobStatus.PENDING, 0, 0)
+
+
+def test_when_the_supervisor_is_killed_its_children_drain_and_end_and_nothing_is_lost(
+    shop: Callable[..., Shop], tmp_path: Path
+) -> None:
+    one = shop(grace="8s")
+    gate = tmp_path / "gate"
+    jobs = one.put("work.wait", 8, f'{{"file": "{gate}"}}')
+    one.wait_for_runs(jobs, 5)
+    [keeper] = one.program.wait("maintenance_forked")
+    pids = [one.child("work"), one.child("other"), keeper["pid"]]
+    os.kill(one.program.pid, signal.SIGKILL)
+    one.program.exit_code()
+    gate.touch()
+    wait_until(lambda: not any(alive(pid) for pid in pids), "the end of every child", 20)
+    statuses = one.session.get_statuses(jobs)
+    assert sorted(statuses) == [JobStatus.PENDING] * 3 + [JobStatus.SUCCEEDED] * 5
+    assert one.session.list_workers() == []
+
+
+def test_killed_maintenance_is_replaced_and_a_later_death_is_still_told(
+    shop: Callable[..., Shop], tmp_path: Path
+) -> None:
+    one = shop("on_crash: retry, retry_base_delay: 50ms, retry_jitter: 0s")
+    gate = tmp_path / "gate"
+    jobs = one.put("work.wait", 2, f'{{"file": "{gate}"}}')
+    one.wait_for_runs(jobs, 2)
+    os.kill(one.program.wait("maintenance_ready")[0]["pid"], signal.SIGKILL)
+    os.kill(one.child("work"), signal.SIGKILL)
+    gate.touch()
+    one.wait_for(jobs, JobStatus.SUCCEEDED)
+    assert one.program.end() == 0
+
+
+def test_recycling_loses_and_repeats_nothing(shop: Callable[..., Shop]) -> None:
+    one = shop("max_jobs: 50")
+    jobs = one.put("work.quick", 600)
+    one.wait_for(jobs, JobStatus.SUCCEEDED)
+    one.program.wait("drain_started", reason="recycle")
+    assert one.program.end() == 0
+    assert len(one.runs(*jobs)) == 600
+
+
+def test_term_to_the_whole_group_loses_and_charges_nothing(shop: Callable[..., Shop], tmp_path: Path) -> None:
+    one = shop(grace="20s")
+    gate = tmp_path / "gate"
+    jobs = one.put("work.wait", 8, f'{{"file": "{gate}"}}')
+    one.wait_for_runs(jobs, 5)
+    os.killpg(one.program.pid, signal.SIGTERM)
+    one.program.wait("drain_started", 2)
+    gate.touch()
+    assert one.program.exit_code() == 0
+    assert sorted(one.session.get_statuses(jobs)) == [JobStatus.PENDING] * 3 + [JobStatus.SUCCEEDED] * 5
+
+
+def test_an_application_that_cannot_be_imported_stops_the_program_with_one_clear_line(
+    store: Store, store_options: DatabaseSettings, tmp_path: Path
+) -> None:
+    config = tmp_path / "chokaq.yaml"
+    config.write_text(
+        CONFIG.format(url=store_options.url, work="max_attempts: 3", grace="5s").replace("shop:app", "nowhere:app")
+    )
+    program = Program([str(PROGRAMS / "real_worker.py"), str(config)], tmp_path)
+    try:
+        assert program.exit_code() == 78
+        assert "nowhere" in program.log.read_text()
+        assert "Traceback" not in program.log.read_text()
+    finally:
+        program.destroy()
