@@ -1,0 +1,56 @@
+"""Forks one child as the supervisor does and waits for it: `parent.py DATABASE APP GRACE`; prints the child's pid first."""
+
+import os
+import signal
+import sys
+
+from chokaq.config.settings import Policy, QueueSettings, Settings, SupervisorSettings
+from chokaq.store.options import DatabaseSettings
+from chokaq.store.records import Held
+from chokaq.worker.child import run_child
+
+
+class Slot:
+    """Says `ready` and `draining` on stdout."""
+
+    def identify(self, worker_id: str) -> None: ...
+
+    def ready(self) -> None:
+        print("ready", flush=True)
+
+    def pulse(self, **figures: int) -> None: ...
+
+    def begin(self, runner: int, job: Held, hard_deadline: float) -> None: ...
+
+    def end(self, runner: int) -> None: ...
+
+    def draining(self) -> None:
+        print("draining", flush=True)
+
+
+def main() -> int:
+    """Fork, wait, print how it ended."""
+    url, app, grace = sys.argv[1:4]
+    queue = QueueSettings(name="notes", max_workers=2, heartbeat=0.2, policy=Policy(retry_base_delay=0.01))
+    settings = Settings(
+        app=app,
+        database=DatabaseSettings(url=url),
+        queues={"notes": queue},
+        supervisor=SupervisorSettings(shutdown_grace=float(grace)),
+    )
+    signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
+    signal.signal(signal.SIGHUP, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(run_child(settings, queue, 0, Slot(), parent))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+    print(pid, flush=True)
+    _, status = os.waitpid(pid, 0)
+    print("exit", os.waitstatus_to_exitcode(status), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

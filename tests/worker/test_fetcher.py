@@ -1,0 +1,228 @@
+"""When a child asks for jobs, for how many, and how long it rests in between."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from chokaq.config.settings import QueueSettings
+from chokaq.store.doorbell import Doorbell
+from chokaq.store.records import Fetch, FetchedJob, LiveQueue, QueueChange, Registration
+from chokaq.worker.counts import Counts
+from chokaq.worker.fetcher import Fetcher
+
+from .harness import QUEUE, House, Send, eventually
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def answer(jobs: int = 0, due: int | None = None, **live: Any) -> Fetch:
+    """What the store says: so many jobs, the next one due in `due` ms."""
+    job = FetchedJob("J" * 26, "t", "{}", 1, 10, 0, 0, NOW, NOW, 0)
+    return Fetch(False, [job] * jobs, LiveQueue(**live), [], due)
+
+
+class Room:
+    def __init__(self, limit: int = 4) -> None:
+        self.most, self.busy, self.open = limit, 0, True
+
+    def held(self) -> int:
+        return self.busy
+
+    def limit(self) -> int:
+        return self.most
+
+    def accepting(self) -> bool:
+        return self.open
+
+
+class Script:
+    """A fetcher whose store answers from a list and whose naps pass at once; ends when the list does."""
+
+    def __init__(self, answers: list[Fetch], queue: QueueSettings | None = None, room: Room | None = None) -> None:
+        self.answers, self.room = answers, room or Room()
+        self.sizes: list[int] = []
+        self.naps: list[float] = []
+        self.queue = queue or QueueSettings(name="q", prefetch=10)
+        self.fetcher = Fetcher(
+            lane=self,  # type: ignore[arg-type]
+            worker=Registration("W" * 26, "q", 1),
+            queue=self.queue,
+            room=self.room,
+            counts=Counts(),
+            deliver=lambda fetch: setattr(self.room, "busy", self.room.busy + len(fetch.jobs)),
+        )
+
+    def call(self, _what: str, call: Callable[[Any], Fetch]) -> "asyncio.Future[Fetch]":
+        future: asyncio.Future[Fetch] = asyncio.get_running_loop().create_future()
+        future.set_result(call(self))
+        return future
+
+    def fetch_jobs(self, _worker: Registration, request: int, size: int, _cap: int | None) -> Fetch:
+        if not self.answers:
+            raise EOFError
+        assert request == len(self.sizes) + 1
+        self.sizes.append(size)
+        return self.answers.pop(0)
+
+    async def play(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def nap(seconds: float) -> None:
+            self.naps.append(seconds)
+            self.fetcher._asked_at -= seconds
+
+        monkeypatch.setattr(self.fetcher, "_sleep", nap)
+        with pytest.raises(EOFError):
+            await self.fetcher.run()
+
+
+async def test_an_idle_child_asks_less_and_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer()] * 40)
+    await script.play(monkeypatch)
+    assert 0.03 < script.naps[0] <= 0.05
+    assert all(0.7 < nap <= 1.0 for nap in script.naps[6:])
+    # Idle: at most two calls a second.
+    assert len(script.naps[6:]) / sum(script.naps[6:]) <= 2
+
+
+async def test_work_brings_it_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer()] * 10 + [answer(1)] + [answer()] * 2)
+    await script.play(monkeypatch)
+    assert script.naps[10] <= 0.05
+
+
+async def test_a_full_answer_is_followed_by_the_next_question_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer(5, due=0), answer(3, due=0), answer()])
+    await script.play(monkeypatch)
+    assert script.sizes == [14, 9, 6]
+    assert len(script.naps) == 1
+
+
+async def test_the_next_due_job_ends_the_nap(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer()] * 8 + [answer(due=120), answer(due=3_600_000)])
+    await script.play(monkeypatch)
+    assert 0.12 <= script.naps[8] < 0.13
+    assert script.naps[9] <= 1.0
+
+
+async def test_an_empty_answer_while_jobs_wait_is_asked_again_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer(due=0)] * 6)
+    await script.play(monkeypatch)
+    assert all(nap <= 0.02 for nap in script.naps[:3])
+    assert all(nap > 0.03 for nap in script.naps[3:])
+
+
+async def test_a_full_child_asks_for_nothing_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer(14)] + [answer()] * 4)
+    await script.play(monkeypatch)
+    assert script.sizes == [14, 0, 0, 0, 0]
+    assert all(0.9 < nap <= 1.0 for nap in script.naps)
+
+
+async def test_the_buffer_is_refilled_when_half_of_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([])
+    script.room.busy = 10
+    assert script.fetcher._wanted() == 0
+    script.room.busy = 9
+    assert script.fetcher._wanted() == 5
+
+
+async def test_a_closed_child_asks_for_nothing() -> None:
+    script = Script([])
+    script.room.open = False
+    assert script.fetcher._wanted() == 0
+
+
+@pytest.mark.parametrize("live", [{"paused": True}, {"active": False}])
+async def test_a_paused_queue_is_only_watched(monkeypatch: pytest.MonkeyPatch, live: dict[str, bool]) -> None:
+    script = Script([answer(due=0, **live)] * 3)
+    await script.play(monkeypatch)
+    assert script.sizes == [14, 0, 0]
+    assert min(script.naps) > 0.9
+
+
+@pytest.mark.parametrize("where", ["yaml", "override"])
+async def test_nothing_is_fetched_ahead_under_a_fleet_cap(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    queue = QueueSettings(name="q", fleet_max_workers=6 if where == "yaml" else None)
+    script = Script([answer(fleet_max_workers=6 if where == "override" else None)] * 2, queue)
+    await script.play(monkeypatch)
+    assert script.sizes[1] == 4
+
+
+async def test_no_prefetch_means_no_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer(3), answer(1), answer()], QueueSettings(name="q", prefetch=0))
+    await script.play(monkeypatch)
+    assert script.sizes == [4, 1, 0]
+
+
+async def test_more_than_a_thousand_are_never_asked_for() -> None:
+    script = Script([], QueueSettings(name="q", prefetch=5_000), Room(3_000))
+    assert script.fetcher._wanted() == 1_000
+
+
+async def test_the_doorbell_wakes_an_idle_child(build: Callable[..., House]) -> None:
+    house = build(poll_min=3_600.0, poll_max=3_600.0)
+    done = asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send) -> None:
+        done.set()
+
+    async with house.child():
+        await eventually(lambda: len(house.store.named("fetch_jobs")) == 2, "it has looked and rests")
+        house.enqueue()
+        Doorbell(house.store.identity).ring(QUEUE)
+        await asyncio.wait_for(done.wait(), 10)
+
+
+async def test_a_ring_during_a_fetch_is_not_lost(build: Callable[..., House]) -> None:
+    house = build(poll_min=3_600.0, poll_max=3_600.0)
+    done = asyncio.Event()
+    asked = threading.Event()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send) -> None:
+        done.set()
+
+    def after(name: str, args: tuple[Any, ...]) -> None:
+        # The answer is on its way and knows nothing of the job that is committed now.
+        if name == "fetch_jobs" and args[2] and not asked.is_set():
+            asked.set()
+            house.enqueue()
+            Doorbell(house.store.identity).ring(QUEUE)
+
+    house.store.after = after
+    async with house.child():
+        await asyncio.wait_for(done.wait(), 10)
+
+
+async def test_a_scheduled_job_runs_when_it_is_due(build: Callable[..., House]) -> None:
+    house = build(poll_min=3_600.0, poll_max=3_600.0)
+    done = asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send) -> None:
+        done.set()
+
+    house.enqueue(delay_ms=150)
+    async with house.child():
+        await asyncio.wait_for(done.wait(), 10)
+
+
+async def test_c41_a_fleet_cap_holds_for_one_child(build: Callable[..., House]) -> None:
+    house = build(max_workers=8)
+    house.session.set_queue(QUEUE, QueueChange(fleet_max_workers=2), "ops")
+    most = 0
+
+    @house.app.handler(Send)
+    async def handle(_job: Send) -> None:
+        nonlocal most
+        most = max(most, house.held())
+        await asyncio.sleep(0)
+
+    house.enqueue(12)
+    async with house.child() as child:
+        await eventually(lambda: child.counts.succeeded == 12, "done")
+    assert 1 <= most <= 2
