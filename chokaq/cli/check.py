@@ -36,7 +36,7 @@ def check(
     errors: list[Problem] = []
     code, queues = _application(settings, warnings, errors)
     if not offline:
-        code = max(code, _database(common, errors))
+        code = max(code, _database(common, warnings, errors))
     if strict and warnings:
         code = max(code, Exit.PROBLEM)
     from chokaq.cli.output import print_json
@@ -75,7 +75,7 @@ def _application(settings: "Settings", warnings: "list[Problem]", errors: "list[
     return Exit.OK, sorted(settings.queues or facts.queues)
 
 
-def _database(common: Common, errors: "list[Problem]") -> Exit:
+def _database(common: Common, warnings: "list[Problem]", errors: "list[Problem]") -> Exit:
     """Reach the database and compare its schema."""
     from chokaq.cli.guard import exit_code, explain
     from chokaq.config.errors import Problem
@@ -83,15 +83,19 @@ def _database(common: Common, errors: "list[Problem]") -> Exit:
     from chokaq.store.errors import StoreError
 
     try:
-        found = check_schema(common.store())
+        store = common.store()
+        found = check_schema(store)
     except StoreError as error:
         errors.append(Problem("database", explain(error, common)))
         return exit_code(error) or Exit.PROBLEM
-    errors += [Problem("database", difference) for difference in found.drift]
     if found.version is None:
-        errors[:] = [problem for problem in errors if problem.path != "database"]
-        errors.append(Problem("database", "holds no chokaq schema yet: run `chokaq schema apply`"))
-    return Exit.SCHEMA if found.drift or found.version is None else Exit.OK
+        if store.url.startswith("sqlite:"):
+            warnings.append(Problem("database", f"{store.url} holds no schema yet: the first start installs it"))
+            return Exit.OK
+        errors.append(Problem("database", f"{store.url} holds no chokaq schema yet: run `chokaq schema apply`"))
+        return Exit.SCHEMA
+    errors += [Problem("database", difference) for difference in found.drift]
+    return Exit.SCHEMA if found.drift else Exit.OK
 
 
 def _print(source: str, queues: list[str], errors: "list[Problem]", warnings: "list[Problem]") -> None:

@@ -39,7 +39,7 @@ def config_(
         else:
             sys.stdout.write(text)
         return
-    from chokaq.config.show import redacted, shown_settings
+    from chokaq.config.show import DEFAULT, redacted, shown_settings
 
     loaded = common.load()
     rows = shown_settings(loaded)
@@ -47,8 +47,15 @@ def config_(
         print_json({"settings": redacted(loaded.settings), "origins": loaded.origins})
         return
     out = console()
-    listing = table("option", "value", "origin")
+    listed = []
     for row in rows:
-        shown = f"[bold]{safe(row.value)}[/]" if row.origin != "default" else safe(row.value)
-        listing.add_row(safe(row.path), shown, row.origin if row.origin != "default" else "[dim]default[/]")
-    out.print(listing)
+        is_default = row.origin == DEFAULT
+        value, origin = safe(row.value), safe(row.origin)
+        listed.append(
+            (
+                safe(row.path),
+                value if is_default else f"[bold]{value}[/]",
+                f"[dim]{origin}[/]" if is_default else origin,
+            )
+        )
+    out.print(table(("~option", "~value", "origin"), listed))

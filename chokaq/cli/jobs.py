@@ -69,26 +69,30 @@ def _print_page(out: "Console", page: "Page", pillar: str) -> None:
         out.print(f"No such jobs in the pillar {pillar}.")
         return
     wide, now = out.width >= WIDE, datetime.now(UTC)
-    listing = table(
-        "!id", "state", "queue", "type", ">tries", *(("worker", ">prio", "took", "tags") if wide else ()), "when"
-    )
+    rows = []
     for job in page.jobs:
-        extra = (
-            (safe((job.worker_id or "-")[-8:]), str(job.priority), span(job.duration_ms), safe(job.tags or ""))
-            if wide
-            else ()
+        rare = (safe((job.worker_id or "-")[-8:]), str(job.priority), span(job.duration_ms), safe(job.tags or ""))
+        rows.append(
+            (
+                job.id,
+                _state(job, state(job.status)),
+                safe(job.queue),
+                safe(job.type_key),
+                str(job.attempt_count),
+                *(rare if wide else ()),
+                age(job.finished_at or job.started_at or job.due_at, now),
+            )
         )
-        when = job.finished_at or job.started_at or job.due_at
-        listing.add_row(
-            job.id,
-            _state(job, state(job.status)),
-            safe(job.queue),
-            safe(job.type_key),
-            str(job.attempt_count),
-            *extra,
-            age(when, now),
-        )
-    out.print(listing)
+    columns = (
+        "id",
+        "state",
+        "~queue",
+        "~type",
+        ">tries",
+        *(("worker", ">prio", ">took", "~tags") if wide else ()),
+        "when",
+    )
+    out.print(table(columns, rows))
     if page.after:
         out.print(f"More: --after {page.after}")
 
@@ -167,18 +171,23 @@ def _print_detail(out: "Console", detail: "JobDetail") -> None:
             facts.add_row(name, safe(value))
     out.print(facts)
     if detail.attempts:
-        attempts = table("when", ">lease", "reason", "error", title="Failed attempts")
-        for attempt in detail.attempts:
-            error = f"{attempt.error.type}: {attempt.error.message}"
-            attempts.add_row(local(attempt.at), str(attempt.lease), attempt.reason.label, safe(error))
+        attempts = [
+            (
+                local(attempt.at),
+                str(attempt.lease),
+                attempt.reason.label,
+                safe(f"{attempt.error.type}: {attempt.error.message}"),
+            )
+            for attempt in detail.attempts
+        ]
         out.print()
-        out.print(attempts)
+        out.print(table(("when", ">lease", "reason", "~error"), attempts, title="Failed attempts"))
     if detail.audit:
-        audit = table("when", "who", "what", "why", title="What operators did")
-        for entry in detail.audit:
-            audit.add_row(local(entry.at), safe(entry.actor), safe(entry.action), safe(entry.reason or ""))
+        audit = [
+            (local(entry.at), safe(entry.actor), safe(entry.action), safe(entry.reason or "")) for entry in detail.audit
+        ]
         out.print()
-        out.print(audit)
+        out.print(table(("when", "~who", "what", "~why"), audit, title="What operators did"))
 
 
 def cancel(

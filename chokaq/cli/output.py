@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -61,22 +62,28 @@ def console() -> "Console":
     return Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
 
 
-def table(*columns: str, title: str | None = None) -> "Table":
-    """An empty table. A column named `>name` is aligned to the right, `!name` is never cut."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> "Table":
+    """A table of cells with markup. `>name` is aligned to the right; only a `~name` column is cut when room is short."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
+    cells = list(rows)
     made = Table(
         box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, padding=(0, 1), show_edge=False
     )
-    for column in columns:
+    for index, column in enumerate(columns):
+        name, elastic = column.lstrip(">~"), column.startswith("~")
+        widest = max([len(name), *(Text.from_markup(row[index]).cell_len for row in cells)])
         made.add_column(
-            column.lstrip(">!"),
+            name,
             justify="right" if column.startswith(">") else "left",
             no_wrap=True,
             overflow="ellipsis",
-            min_width=len(column.lstrip(">!")) if not column.startswith("!") else 26,
+            min_width=len(name) if elastic else widest,
         )
+    for row in cells:
+        made.add_row(*row)
     return made
 
 

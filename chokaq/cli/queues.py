@@ -135,39 +135,33 @@ def _print(common: Common, views: "list[QueueView]", *, many: bool = False) -> N
 
 
 def queue_table(views: "list[QueueView]", width: int) -> Any:
-    """Queues with their figures; overrides too when there is room, or any is set."""
+    """Queues with their figures; overrides too when there is room."""
     from chokaq.cli.output import WIDE, limit, number, safe, span, table
 
     wide = width >= WIDE
-    made = table(
-        "queue",
-        "mode",
-        ">due",
-        ">later",
-        ">run",
-        ">oldest",
-        ">live",
-        *((">workers", ">fleet", ">timeout", ">zombie") if wide else ()),
-    )
+    rows = []
     for view in views:
         live = view.live
-        extra = (
+        overrides = (
             number(live.max_workers),
             number(live.fleet_max_workers),
             limit(live.execution_timeout_ms),
             limit(live.zombie_timeout_ms),
         )
-        made.add_row(
-            safe(view.name),
-            mode(view),
-            number(view.pending),
-            number(view.scheduled),
-            number(view.fetched + view.processing),
-            span(view.oldest_due_ms),
-            number(view.live_workers),
-            *(extra if wide else ()),
+        rows.append(
+            (
+                safe(view.name),
+                mode(view),
+                number(view.pending),
+                number(view.scheduled),
+                number(view.fetched + view.processing),
+                span(view.oldest_due_ms),
+                number(view.live_workers),
+                *(overrides if wide else ()),
+            )
         )
-    return made
+    more = (">max workers", ">fleet", ">timeout", ">zombie") if wide else ()
+    return table(("~queue", "mode", ">due", ">later", ">run", ">oldest", ">live", *more), rows)
 
 
 def mode(view: "QueueView") -> str:

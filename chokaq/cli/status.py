@@ -84,6 +84,10 @@ def _look(common: Common) -> "Status | dict[str, str]":
         return {"unreachable": redact_text(str(error))}
 
 
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def _render(found: "Status", width: int) -> Any:
     from rich.console import Group
     from rich.text import Text
@@ -92,38 +96,34 @@ def _render(found: "Status", width: int) -> Any:
     from chokaq.cli.queues import mode
 
     wide = width >= WIDE
-    listing = table(
-        "queue",
-        "mode",
-        ">due",
-        ">later",
-        ">run",
-        ">oldest",
-        ">workers",
-        ">ok/min",
-        ">failed",
-        *((">retried", ">ok ever", ">failed ever") if wide else ()),
-    )
+    rows = []
     for entry in found.queues:
         view, rates = entry.queue, entry.last_minute
-        extra = (number(rates.retried), number(view.succeeded_total), number(view.failed_total))
-        listing.add_row(
-            safe(view.name),
-            mode(view),
-            number(view.pending),
-            number(view.scheduled),
-            number(view.fetched + view.processing),
-            span(view.oldest_due_ms),
-            number(view.live_workers),
-            number(rates.succeeded),
-            number(rates.failed),
-            *(extra if wide else ()),
+        rare = (number(rates.retried), number(view.succeeded_total), number(view.failed_total))
+        rows.append(
+            (
+                safe(view.name),
+                mode(view),
+                number(view.pending),
+                number(view.scheduled),
+                number(view.fetched + view.processing),
+                span(view.oldest_due_ms),
+                number(view.live_workers),
+                number(rates.succeeded),
+                number(rates.failed),
+                *(rare if wide else ()),
+            )
         )
+    more = (">retried/min", ">ok ever", ">failed ever") if wide else ()
+    columns = ("~queue", "mode", ">due", ">later", ">run", ">oldest", ">live", ">ok/min", ">failed/min", *more)
+    listing = table(columns, rows)
     hosts = {worker.host for worker in found.workers}
     children = sum(1 for worker in found.workers if worker.queue)
     running = sum(worker.figures.running for worker in found.workers)
     parts: list[Any] = [listing if found.queues else Text("No queues yet: none was served, set, or given a job.")]
-    parts.append(Text(f"\n{children} workers on {len(hosts)} hosts, {running:,} jobs running."))
+    parts.append(
+        Text(f"\n{_count(children, 'worker')} on {_count(len(hosts), 'host')}, {_count(running, 'job')} running.")
+    )
     parts += [Text(f"! {problem}", style="red") for problem in found.problems]
     parts += [Text(f"- {note}", style="yellow") for note in found.notes]
     if not found.problems:

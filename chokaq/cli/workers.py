@@ -35,26 +35,25 @@ def workers(
         out.print("No workers: start one with `chokaq worker`.")
         return
     wide = out.width >= WIDE
-    listing = table(
-        "!worker", "queue", "host", ">pid", ">run", "seen", *((">buffer", ">lag", ">memory", "started") if wide else ())
-    )
+    rows = []
     for view in views:
         figures = view.figures
-        run = f"{figures.running}/{view.max_workers}" if view.queue else "-"
-        seen = f"ended: {view.ended_cause}" if view.ended_at else f"{span(view.heartbeat_age_ms)} ago"
-        extra = (
+        rare = (
             number(figures.buffered),
             span(figures.loop_lag_ms),
             f"{figures.memory_kb // 1024} MB",
             local(view.started_at),
         )
-        listing.add_row(
-            view.worker_id,
-            safe(view.queue) or "[dim]maintenance[/]",
-            safe(view.host),
-            str(view.pid),
-            run,
-            safe(seen),
-            *(extra if wide else ()),
+        rows.append(
+            (
+                view.worker_id,
+                safe(view.queue) or "[dim]maintenance[/]",
+                safe(view.host),
+                str(view.pid),
+                f"{figures.running}/{view.max_workers}" if view.queue else "-",
+                safe(f"ended: {view.ended_cause}" if view.ended_at else f"{span(view.heartbeat_age_ms)} ago"),
+                *(rare if wide else ()),
+            )
         )
-    out.print(listing)
+    more = (">buffer", ">lag", ">memory", "started") if wide else ()
+    out.print(table(("worker", "~queue", "~host", ">pid", ">run", "seen", *more), rows))

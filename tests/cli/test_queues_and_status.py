@@ -1,0 +1,85 @@
+"""`chokaq queues`, `workers` and `status`."""
+
+from pathlib import Path
+
+import pytest
+
+from chokaq.store.open import open_store
+from chokaq.store.options import DatabaseSettings
+from tests.support.jobs import worker_info
+
+from .conftest import Cli, enqueue
+
+
+def test_a_queue_is_paused_set_and_cleared(cli: Cli) -> None:
+    enqueue(cli)
+    assert cli("queues", "pause", "emails", "-r", "storm", "--json").json["live"]["paused"] is True
+    assert "paused" in cli("queues", "list").out
+    assert cli("queues", "resume", "emails", "--json").json["live"]["paused"] is False
+    assert cli("queues", "deactivate", "emails", "--json").json["live"]["active"] is False
+    assert cli("queues", "activate", "emails", "--json").json["live"]["active"] is True
+    view = cli(
+        "queues", "set", "emails", "--max-workers", "3", "--zombie-timeout", "40m", "--actor", "anna", "--json"
+    ).json
+    assert (view["live"]["max_workers"], view["live"]["zombie_timeout_ms"], view["updated_by"]) == (
+        3,
+        2_400_000,
+        "anna",
+    )
+    view = cli("queues", "set", "emails", "--clear", "max-workers", "--fleet-max-workers", "9", "--json").json
+    assert (view["live"]["max_workers"], view["live"]["fleet_max_workers"]) == (None, 9)
+    assert "40m" in cli("queues", "list").out
+    assert [queue["name"] for queue in cli("queues", "list", "--json").json["queues"]] == ["emails"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["pause", "email"], 1, "there is no queue 'email' here; did you mean emails?"),
+        (["set", "emails"], 1, "nothing to set"),
+        (["set", "emails", "--max-workers", "0"], 1, "max_workers must be a whole number from 1 to 10,000, got 0"),
+        (["set", "emails", "--max-workers", "x"], 2, "Invalid value for '--max-workers'"),
+        (["set", "emails", "--execution-timeout", "x"], 2, "must be a duration"),
+        (["set", "emails", "--execution-timeout", "2d"], 1, "execution_timeout must be from 1 s"),
+        (["set", "emails", "--clear", "max-workers", "--max-workers", "1"], 2, "both set and cleared"),
+        (["set", "emails", "--clear", "name"], 2, "Invalid value for"),
+    ],
+)
+def test_a_wrong_change_of_a_queue_is_one_clear_message(
+    cli: Cli, arguments: list[str], code: int, message: str
+) -> None:
+    enqueue(cli)
+    ran = cli("queues", *arguments, code=code)
+    assert message in ran.err
+    assert ran.out == ""
+
+
+def test_a_queue_with_jobs_and_no_worker_is_reported_and_ends_with_1(cli: Cli) -> None:
+    enqueue(cli)
+    ran = cli("status", code=1)
+    assert "The queue emails holds 1 job but has no live worker anywhere" in ran.out
+    found = cli("status", "--json", code=1).json
+    assert found["queues"][0]["queue"]["pending"] == 1
+    assert len(found["problems"]) == 1
+
+
+def test_with_a_worker_all_is_well_and_workers_lists_it(cli: Cli, folder: Path) -> None:
+    enqueue(cli)
+    session = open_store(DatabaseSettings(url=f"sqlite:///{folder}/chokaq.db")).session()
+    for queue in ("emails", ""):
+        session.register_worker(worker_info(queue))
+    session.close()
+    assert "Nothing is wrong." in cli("status").out
+    listed = cli("workers", "--json").json["workers"]
+    assert {worker["queue"] for worker in listed} == {"emails", ""}
+    out = cli("workers").out
+    assert "maintenance" in out
+    assert all(worker["worker_id"] in out for worker in listed)
+
+
+def test_an_empty_store_says_so(cli: Cli) -> None:
+    cli("schema", "apply")
+    assert "No queues yet" in cli("status").out
+    assert "No queues yet" in cli("queues", "list").out
+    assert "No workers" in cli("workers").out
+    assert "No such jobs" in cli("jobs", "list").out
