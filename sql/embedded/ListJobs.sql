@@ -1,4 +1,5 @@
 -- ListJobs: one page of one pillar, newest first by id. Called by operators. Never reads payloads or headers.
+-- `leased` is `hot` for Fetched and Processing: it looks at the leases only, not at everything that waits.
 -- Result: the columns of GetJob without payload, headers and note. :tag is a LIKE pattern with `\` as its escape.
 -- Table order: the one pillar asked for.
 
@@ -7,7 +8,16 @@ SELECT 'hot', Id, Status, Queue, Type, Priority, AttemptCount, CrashCount, Lease
        NULL, WorkerId, HeartbeatUtc, Progress, Tags, CreatedBy, OwnerLogin, IdempotencyKey, KeyScope, CancelRequestedAtUtc, NULL,
        NULL, NULL
 FROM JobsHot
-WHERE (:after IS NULL OR Id < :after) AND (:queue IS NULL OR Queue = :queue) AND (:status IS NULL OR Status = :status)
+WHERE Id < COALESCE(:after, '~') AND (:queue IS NULL OR Queue = :queue) AND (:status IS NULL OR Status = :status)
+  AND (:type IS NULL OR Type = :type) AND :reason IS NULL AND (:tag IS NULL OR Tags LIKE :tag ESCAPE '\')
+ORDER BY Id DESC LIMIT :limit;
+
+-- name: leased
+SELECT 'hot', Id, Status, Queue, Type, Priority, AttemptCount, CrashCount, LeaseNumber, CreatedAtUtc, DueAtUtc, StartedAtUtc, NULL,
+       NULL, WorkerId, HeartbeatUtc, Progress, Tags, CreatedBy, OwnerLogin, IdempotencyKey, KeyScope, CancelRequestedAtUtc, NULL,
+       NULL, NULL
+FROM JobsHot INDEXED BY IX_JobsHot_Lease
+WHERE WorkerId IS NOT NULL AND Id < COALESCE(:after, '~') AND (:queue IS NULL OR Queue = :queue) AND Status = :status
   AND (:type IS NULL OR Type = :type) AND :reason IS NULL AND (:tag IS NULL OR Tags LIKE :tag ESCAPE '\')
 ORDER BY Id DESC LIMIT :limit;
 
@@ -16,7 +26,7 @@ SELECT 'archive', Id, 3, Queue, Type, Priority, AttemptCount, CrashCount, LeaseN
        FinishedAtUtc, DurationMs, WorkerId, NULL, Progress, Tags, CreatedBy, OwnerLogin, IdempotencyKey, KeyScope, NULL, NULL, NULL,
        NULL
 FROM JobsArchive
-WHERE (:after IS NULL OR Id < :after) AND (:queue IS NULL OR Queue = :queue) AND (:status IS NULL OR :status = 3)
+WHERE Id < COALESCE(:after, '~') AND (:queue IS NULL OR Queue = :queue) AND (:status IS NULL OR :status = 3)
   AND (:type IS NULL OR Type = :type) AND :reason IS NULL AND (:tag IS NULL OR Tags LIKE :tag ESCAPE '\')
 ORDER BY Id DESC LIMIT :limit;
 
@@ -25,7 +35,7 @@ SELECT 'dlq', Id, Status, Queue, Type, Priority, AttemptCount, CrashCount, Lease
        FailedAtUtc, NULL, WorkerId, NULL, Progress, Tags, CreatedBy, OwnerLogin, IdempotencyKey, KeyScope, CancelRequestedAtUtc,
        FailureReason, ErrorType, ErrorMessage
 FROM JobsDLQ
-WHERE (:after IS NULL OR Id < :after) AND (:queue IS NULL OR Queue = :queue) AND (:status IS NULL OR Status = :status)
+WHERE Id < COALESCE(:after, '~') AND (:queue IS NULL OR Queue = :queue) AND (:status IS NULL OR Status = :status)
   AND (:type IS NULL OR Type = :type) AND (:reason IS NULL OR FailureReason = :reason)
   AND (:tag IS NULL OR Tags LIKE :tag ESCAPE '\')
 ORDER BY Id DESC LIMIT :limit;

@@ -20,8 +20,9 @@ _STALE = (
 )
 
 
-def enqueue_in(cursor: Any, jobs: Sequence[NewJob], path: Path) -> list[Enqueued]:
+def enqueue_in(cursor: Any, jobs: Sequence[NewJob], path: Path, timeout: float) -> list[Enqueued]:
     """Insert the jobs on `cursor`'s connection, which must be inside a transaction on the file `path`; never commits.
+    `timeout`: seconds to wait in the writers' queue.
 
     Raises StoreRefused for an autocommit cursor or another database, KeyContention for a transaction on a stale snapshot.
     """
@@ -34,7 +35,7 @@ def enqueue_in(cursor: Any, jobs: Sequence[NewJob], path: Path) -> list[Enqueued
         _refuse_other_file(connection, path)
         if not jobs:
             return []
-        _become_writer(connection, path)
+        _become_writer(connection, path, timeout)
         own = connection.cursor()
         own.execute("SAVEPOINT chokaq_enqueue")
         try:
@@ -62,7 +63,7 @@ def _refuse_other_file(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreRefused(f"enqueue_in: the cursor's database is {main or 'in memory'}, not this store's {path}")
 
 
-def _become_writer(connection: sqlite3.Connection, path: Path) -> None:
+def _become_writer(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
     """Make the caller's transaction a writing one, in the writers' queue when others are writing.
 
     Asks SQLite without patience first: a caller that writes already must not queue behind a writer that waits for the caller.
@@ -79,7 +80,7 @@ def _become_writer(connection: sqlite3.Connection, path: Path) -> None:
         return
     finally:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
-    lock = FileLock(lock_path(path))
+    lock = FileLock(lock_path(path), timeout)
     lock.acquire()
     try:
         connection.execute(enqueue.BEGIN)

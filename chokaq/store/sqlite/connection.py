@@ -53,7 +53,7 @@ class Connected:
         """`path`: the real path of the file; `timeout`: seconds SQLite itself waits for a lock others hold."""
         self._path = path
         self._timeout = timeout
-        self._lock = FileLock(lock_path(path))
+        self._lock = FileLock(lock_path(path), timeout)
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
         self._closed = False

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from chokaq.lifecycle.states import FailureReason, Outcome
+from chokaq.lifecycle.states import FailureReason, JobStatus, Outcome, Pillar
 from chokaq.store.records import (
     Attempt,
     AttemptError,
@@ -32,8 +32,10 @@ class ReadOperations(Connected):
     def list_jobs(self, where: JobFilter, limit: int = 50, after: str | None = None) -> Page:
         """One page of one pillar, newest first by id."""
         limit = max(1, min(limit, MAX_PAGE))
+        leased = where.pillar == Pillar.HOT and where.status in (JobStatus.FETCHED, JobStatus.PROCESSING)
+        statement = "leased" if leased else where.pillar.value
         rows = self._select(
-            _JOBS[where.pillar.value],
+            _JOBS[statement],
             {
                 "after": after,
                 "queue": where.queue,

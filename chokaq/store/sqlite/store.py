@@ -1,7 +1,8 @@
 """The embedded store: one SQLite file that many processes share."""
 
-from collections.abc import Sequence
-from contextlib import closing
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ class SqliteStore:
 
     def enqueue_in(self, cursor: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Enqueue on the caller's own sqlite3 cursor, inside its transaction."""
-        return enqueue_in(cursor, jobs, self._path)
+        return enqueue_in(cursor, jobs, self._path, self._options.command_timeout)
 
     def now(self) -> datetime:
         """The host's clock."""
@@ -77,50 +78,38 @@ class SqliteStore:
     def apply_schema(self) -> list[str]:
         """Bring the file to this program's version, safe from many processes at once."""
         self._check_place()
-        lock = FileLock(lock_path(self._path))
-        lock.acquire()
-        try:
-            with (
-                translating(str(self._path)),
-                closing(connect(self._path, self._options.command_timeout)) as connection,
-            ):
-                return schema.apply(connection, self._path)
-        finally:
-            lock.close()
+        with self._opened() as connection:
+            return schema.apply(connection, self._path)
 
     def check_schema(self) -> list[str]:
         """Differences between the file's schema and the package, one sentence each."""
         if not self._path.exists():
             return [f"There is no file {self._path}."]
-        lock = FileLock(lock_path(self._path))
-        lock.acquire()
-        try:
-            with (
-                translating(str(self._path)),
-                closing(connect(self._path, self._options.command_timeout)) as connection,
-            ):
-                return schema.check(connection)
-        finally:
-            lock.close()
+        with self._opened() as connection:
+            return schema.check(connection)
 
     def schema_version(self) -> int | None:
         """The version in the ledger; None when nothing is installed."""
         if not self._path.exists():
             return None
-        lock = FileLock(lock_path(self._path))
-        lock.acquire()
-        try:
-            with (
-                translating(str(self._path)),
-                closing(connect(self._path, self._options.command_timeout)) as connection,
-            ):
-                return schema.version(connection)
-        finally:
-            lock.close()
+        with self._opened() as connection:
+            return schema.version(connection)
 
     def schema_script(self) -> str:
         """Everything `apply_schema` would run, for the sqlite3 shell."""
         return schema.script()
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """A connection for the schema's sake, in the writers' queue from its opening to its closing."""
+        timeout = self._options.command_timeout
+        lock = FileLock(lock_path(self._path), timeout)
+        lock.acquire()
+        try:
+            with translating(str(self._path)), closing(connect(self._path, timeout)) as connection:
+                yield connection
+        finally:
+            lock.close()
 
     def _check_place(self) -> None:
         folder = self._path.parent
