@@ -1,0 +1,176 @@
+"""What the store should do, as a plain Python model with exact expectations. Durations only; due times are observed."""
+
+from dataclasses import dataclass, field
+
+from chokaq.lifecycle.states import Answer, DeathCause, FailureReason, JobStatus
+from chokaq.store.records import CrashPolicy, Held
+
+LATER = 3_600_000
+"""A delay no test run reaches: such a job is not ready until it is aged."""
+
+
+@dataclass
+class ModelJob:
+    """One job as it should stand."""
+
+    id: str
+    priority: int
+    payload: str
+    key: str | None
+    ready: bool
+    status: JobStatus = JobStatus.PENDING
+    lease: int = 0
+    attempts: int = 0
+    crashes: int = 0
+    worker: str | None = None
+    reason: FailureReason | None = None
+    cancel_requested: bool = False
+    silent: bool = False
+    due: int = 0
+    """Observed after each step that sets it, in milliseconds."""
+    outcomes: dict[int, tuple[str, Answer]] = field(default_factory=dict)
+    """Lease → the holder write that ended it and its answer, for repeats."""
+    crashed_leases: set[int] = field(default_factory=set)
+    """Leases under which its owner died: they have a JobAttempts row that no holder wrote."""
+
+    @property
+    def live(self) -> bool:
+        """Whether it stands in Hot."""
+        return not self.status.is_final
+
+    def held_by(self, held: Held) -> bool:
+        """Whether this is the lease it is held under."""
+        return self.lease == held.lease and self.status in (JobStatus.FETCHED, JobStatus.PROCESSING)
+
+    def end(self, status: JobStatus, reason: FailureReason | None) -> None:
+        """To Archive or DLQ."""
+        self.status, self.reason, self.silent = status, reason, False
+
+    def wait(self, *, ready: bool) -> None:
+        """Back to Pending."""
+        self.status, self.ready, self.worker, self.silent = JobStatus.PENDING, ready, None, False
+
+    def crash(self, policy: CrashPolicy) -> None:
+        """The crash policy, in its order (design §4)."""
+        spent = self.crashes + 1 >= policy.crash_limit
+        self.crashes += 1
+        self.crashed_leases.add(self.lease)
+        if self.cancel_requested:
+            self.end(JobStatus.CANCELLED, FailureReason.CANCELLED)
+        elif spent:
+            self.end(JobStatus.ZOMBIE, FailureReason.POISON)
+        elif policy.on_crash == "dead_letter" or self.attempts >= policy.max_attempts:
+            self.end(JobStatus.ZOMBIE, FailureReason.ZOMBIE)
+        else:
+            self.wait(ready=False)
+
+    def refund(self) -> None:
+        """Handed back: uncharged, due as before, unless its cancellation was asked for."""
+        if self.cancel_requested:
+            self.end(JobStatus.CANCELLED, FailureReason.CANCELLED)
+            return
+        if self.status is JobStatus.PROCESSING:
+            self.attempts -= 1
+        self.wait(ready=True)
+
+
+@dataclass
+class Model:
+    """All jobs, and which of them holds which key."""
+
+    jobs: dict[str, ModelJob] = field(default_factory=dict)
+    ended_workers: set[str] = field(default_factory=set)
+
+    def holder_of(self, key: str) -> ModelJob | None:
+        """The live job of an active key."""
+        return next((job for job in self.jobs.values() if job.key == key and job.live), None)
+
+    def ready(self) -> list[ModelJob]:
+        """What a fetch may claim, in the order it must."""
+        waiting = [job for job in self.jobs.values() if job.status is JobStatus.PENDING and job.ready]
+        return sorted(waiting, key=lambda job: (-job.priority, job.due, job.id))
+
+    def held(self, worker: str) -> list[ModelJob]:
+        """Jobs under a worker's leases."""
+        return [
+            job
+            for job in self.jobs.values()
+            if job.worker == worker and job.status in (JobStatus.FETCHED, JobStatus.PROCESSING)
+        ]
+
+    def start(self, held: Held) -> Answer:
+        """Fetched → Processing."""
+        job = self.jobs[held.id]
+        if job.held_by(held) and job.status is JobStatus.FETCHED:
+            job.status, job.attempts, job.silent = JobStatus.PROCESSING, job.attempts + 1, False
+            return Answer.APPLIED
+        return Answer.APPLIED if job.held_by(held) else Answer.STALE
+
+    def settle(self, held: Held, outcome: str) -> set[Answer]:
+        """Succeed, fail, end cancelled, retry, release. One answer, save where two would both be true."""
+        job = self.jobs[held.id]
+        from_fetched = outcome in ("fail", "end_cancelled", "release")
+        if not job.held_by(held) or (job.status is JobStatus.FETCHED and not from_fetched):
+            return self._late(job, held, outcome)
+        answer = Answer.APPLIED
+        if outcome == "succeed":
+            job.end(JobStatus.SUCCEEDED, None)
+        elif outcome == "fail":
+            job.end(JobStatus.FAILED, FailureReason.FATAL_ERROR)
+        elif outcome == "end_cancelled":
+            job.end(JobStatus.CANCELLED, FailureReason.CANCELLED)
+        elif job.cancel_requested:
+            job.end(JobStatus.CANCELLED, FailureReason.CANCELLED)
+            answer = Answer.CANCELLED
+        elif outcome == "retry":
+            job.wait(ready=False)
+        else:
+            job.refund()
+        job.outcomes[held.lease] = outcome, answer
+        return {answer}
+
+    def _late(self, job: ModelJob, held: Held, outcome: str) -> set[Answer]:
+        """A repeat answers as its first call did, as long as the evidence lasts; anything else is stale."""
+        mine, answer = job.outcomes.get(held.lease, (None, None))
+        here = job.lease == held.lease
+        ended_cancelled = here and job.status is JobStatus.CANCELLED
+        also = {Answer.CANCELLED} if ended_cancelled and outcome in ("retry", "release") else set()
+        if mine == outcome and answer is Answer.CANCELLED:
+            return {Answer.CANCELLED}
+        if mine == outcome and outcome != "release":
+            return {Answer.APPLIED} | also
+        if outcome == "release" and here and job.status is JobStatus.PENDING:
+            return {Answer.APPLIED} if mine == "release" else {Answer.STALE, Answer.APPLIED}
+        # The job shows what is asked for, though somebody else did it: both answers are true.
+        if outcome == "retry" and held.lease in job.crashed_leases:
+            also.add(Answer.APPLIED)
+        if outcome == "fail" and here and job.status is JobStatus.FAILED:
+            also.add(Answer.APPLIED)
+        if outcome == "end_cancelled" and ended_cancelled:
+            also.add(Answer.APPLIED)
+        return {Answer.STALE} | also
+
+    def cancel(self, job_id: str) -> str:
+        """What CancelJobs answers."""
+        job = self.jobs[job_id]
+        if not job.live:
+            return "final"
+        if job.status is JobStatus.PROCESSING:
+            job.cancel_requested = True
+            return "requested"
+        job.cancel_requested = True
+        job.end(JobStatus.CANCELLED, FailureReason.CANCELLED)
+        return "cancelled"
+
+    def die(self, worker: str, cause: DeathCause, culprits: list[Held], policy: CrashPolicy) -> None:
+        """ReleaseWorker."""
+        self.ended_workers.add(worker)
+        for job in self.held(worker):
+            if job.status is JobStatus.FETCHED:
+                job.wait(ready=True)
+            elif cause is DeathCause.CRASH:
+                job.crash(policy)
+            elif cause is DeathCause.LIMIT and Held(job.id, job.lease) in culprits and not job.cancel_requested:
+                job.end(JobStatus.FAILED, FailureReason.TIMEOUT)
+            else:
+                job.refund()

@@ -1,0 +1,1 @@
+"""What the tests share: stores to run on, a laboratory for raw SQL, holders, threads, programs, polling."""

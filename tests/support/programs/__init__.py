@@ -1,0 +1,1 @@
+"""Small real programs that tests start with subprocess; see tests.support.processes."""
