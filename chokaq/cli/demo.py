@@ -1,9 +1,12 @@
 """`chokaq demo`: the main job on real input."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from chokaq.demo.run import Demo, Options
 
 
 def demo(
@@ -48,28 +51,23 @@ def demo(
         raise typer.Exit(1) from None
 
 
-def _run_quietly(demo_run: "object") -> None:
+def _run_quietly(run: "Demo") -> None:
+    import msgspec
     import orjson
 
-    from chokaq.demo.run import Demo
-
-    assert isinstance(demo_run, Demo)
-    verdict = demo_run.run()
-    import msgspec
-
+    verdict = run.run()
     sys.stdout.write(orjson.dumps(msgspec.to_builtins(verdict)).decode() + "\n")
     if not verdict.good:
         raise typer.Exit(1)
 
 
-def _run_visibly(options: "object") -> None:
+def _run_visibly(options: "Options") -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from chokaq.demo.run import Demo, Options
+    from chokaq.demo.run import Demo
     from chokaq.demo.view import LiveTable, final_table, sentences
 
-    assert isinstance(options, Options)
     console, table = Console(), LiveTable()
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         verdict = Demo(options, lambda progress: live.update(table.render(progress))).run()

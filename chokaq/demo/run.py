@@ -1,5 +1,6 @@
 """One run of the demo: start the outside world and a worker, enqueue, kill a child halfway, wait, account."""
 
+import importlib
 import os
 import signal
 import socket
@@ -47,6 +48,21 @@ class Progress(msgspec.Struct, kw_only=True):
     total: dict[str, int]
     queues: dict[str, QueueView]
     killed_pid: int | None
+
+
+class Seen(msgspec.Struct, kw_only=True):
+    """What the run saw, for the verdict."""
+
+    seconds: float
+    before: dict[str, QueueView]
+    after: dict[str, QueueView]
+    exit_code: int = 0
+    arrivals: dict[str, dict[str, int]] = {}
+
+    def retried(self, queue: str) -> int:
+        """Retries of a queue during the run."""
+        earlier = self.before[queue].retried_total if queue in self.before else 0
+        return self.after[queue].retried_total - earlier if queue in self.after else 0
 
 
 class Verdict(msgspec.Struct, kw_only=True):
@@ -105,14 +121,12 @@ class Demo:
                 "SHOP_REPORTS": str(folder / "reports"),
             }
             with Worker(config, folder / "worker.log", environ) as worker:
-                seconds, before, after = self._work(store, workload, worker)
-                exit_code = worker.stop()
-            arrivals = outside.ledger() | {"reports": self._reports(folder / "reports")}
-        return self._judge(store, workload, arrivals, before, after, seconds, exit_code, folder)
+                seen = self._work(store, workload, worker)
+                seen.exit_code = worker.stop()
+            seen.arrivals = outside.ledger() | {"reports": self._reports(folder / "reports")}
+        return self._judge(store, workload, seen, folder)
 
-    def _work(
-        self, store: Store, workload: Workload, worker: Worker
-    ) -> tuple[float, dict[str, QueueView], dict[str, QueueView]]:
+    def _work(self, store: Store, workload: Workload, worker: Worker) -> Seen:
         session, began = store.session(), time.monotonic()
         before = self._views(session)
         sender = threading.Thread(target=self._enqueue, args=(workload,), daemon=True)
@@ -139,11 +153,10 @@ class Demo:
         session.close()
         if self.enqueue_error is not None:
             raise DemoError(f"enqueueing stopped: {self.enqueue_error}") from self.enqueue_error
-        return elapsed, before, views
+        return Seen(seconds=elapsed, before=before, after=views)
 
     def _enqueue(self, workload: Workload) -> None:
-        from shop.jobs import app
-
+        app = importlib.import_module("shop.jobs").app
         try:
             for queue in ("reports", "emails", "messages"):
                 jobs = workload.queues[queue]
@@ -177,25 +190,14 @@ class Demo:
             counts[job_id] = counts.get(job_id, 0) + 1
         return counts
 
-    def _judge(
-        self,
-        store: Store,
-        workload: Workload,
-        arrivals: dict[str, dict[str, int]],
-        before: dict[str, QueueView],
-        after: dict[str, QueueView],
-        seconds: float,
-        exit_code: int,
-        folder: Path,
-    ) -> Verdict:
+    def _judge(self, store: Store, workload: Workload, seen: Seen, folder: Path) -> Verdict:
         session = store.session()
         accounts, running = {}, 0
         for queue in workload.queues:
-            fates = self._fates(session, queue, arrivals.get(queue, {}))
+            arrivals = seen.arrivals.get(queue, {})
+            fates = self._fates(session, queue, arrivals)
             running += sum(fate.crashed for fate in fates)
-            earlier = before[queue].retried_total if queue in before else 0
-            retried = after[queue].retried_total - earlier if queue in after else 0
-            accounts[queue] = account(queue, fates, arrivals.get(queue, {}), retried=retried, seconds=seconds)
+            accounts[queue] = account(queue, fates, arrivals, retried=seen.retried(queue), seconds=seen.seconds)
         if not self.options.keep and self.options.database:
             for queue in workload.queues:
                 while session.purge_archive(queue, 0) or session.purge_dlq(queue, 0):
@@ -206,10 +208,10 @@ class Demo:
             lost=sum(line.lost for line in accounts.values()),
             unexplained=sum(line.unexplained for line in accounts.values()),
             unfinished=sum(line.unfinished for line in accounts.values()),
-            seconds=round(seconds, 2),
+            seconds=round(seen.seconds, 2),
             killed_pid=self.killed_pid,
             killed_running=running,
-            worker_exit_code=exit_code,
+            worker_exit_code=seen.exit_code,
             folder=str(folder) if self.options.keep else None,
         )
 

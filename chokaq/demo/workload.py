@@ -1,5 +1,6 @@
 """The seed's workload: 1,000 e-mails, 50,000 messages, 300 Excel reports, scaled."""
 
+import importlib
 from typing import Any
 
 import msgspec
@@ -25,16 +26,16 @@ def recipient(number: int) -> str:
 
 def build(scale: float) -> Workload:
     """The workload times `scale` (at least one job a queue). Needs the shop's folder on sys.path."""
-    from shop.jobs import CreateReport, SendEmail, SendMessage
-    from shop.reports import subjects
+    shop = importlib.import_module("shop.jobs")
+    subjects = importlib.import_module("shop.reports").subjects
 
     def count(full: int) -> int:
         return max(1, round(full * scale))
 
     return Workload(
         {
-            "emails": [SendEmail(recipient(number), "invoice") for number in range(count(EMAILS))],
-            "messages": [SendMessage(number % 1_000, f"message {number}") for number in range(count(MESSAGES))],
-            "reports": [CreateReport(subject) for subject in subjects(count(REPORTS))],
+            "emails": [shop.SendEmail(recipient(number), "invoice") for number in range(count(EMAILS))],
+            "messages": [shop.SendMessage(number % 1_000, f"message {number}") for number in range(count(MESSAGES))],
+            "reports": [shop.CreateReport(subject) for subject in subjects(count(REPORTS))],
         }
     )
