@@ -5,16 +5,18 @@ GO
 -- Called by: the client, on its own connection (@InCaller 0: one transaction of its own) or inside an application's transaction
 --   (@InCaller 1: nothing is begun, committed or rolled back here, and the isolation level is the caller's).
 -- Parameters:
+--   @Mapped    33 characters that occur in no text of the call; they stand for " \ and U+0001 … U+001F, in this order, in free text.
 --   @Jobs      JSON array, one object per job, ids and keys not repeated, sorted by key: n ordinal, i id, qa/qn queue, ta/tn type,
 --              ha/hn headers (null: none), pa/pn payload (each as 1-based start and length in @Bytes), p priority, d delay in ms,
 --              u due instant in ms since 1970 (wins over d), z payload hash, g tags, c created by, k idempotency key, s key scope
---              (0 active, 1 retained, 2 window), w key window in ms. Free text has " \ LF CR TAB mapped to U+E000 … U+E004.
+--              (0 active, 1 retained, 2 window), w key window in ms. Free text (g, c, k) is mapped.
 --   @Bytes     the ASCII texts of the call, one after the other.
 --   @InCaller  1 inside an application's transaction.
 -- Result: one row per job: JobId, AnswerId, Created, Status, PayloadHash (of the job that answers).
 -- Errors: 50001 a key stayed contended for ten tries, or its holder is invisible to a snapshot; 50002 unreadable document.
 -- Table order: JobsHot, JobsArchive, JobsDLQ, JobKeys. Writes no shared row, since a caller may stay open for long.
 CREATE OR ALTER PROCEDURE chokaq.EnqueueJobs
+    @Mapped   nvarchar(33),
     @Jobs     nvarchar(max),
     @Bytes    varbinary(max),
     @InCaller bit
@@ -27,8 +29,11 @@ BEGIN
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Epoch datetime2(3) = '1970-01-01';
     DECLARE @Ours bit = CASE WHEN @InCaller = 0 AND @@TRANCOUNT = 0 THEN 1 ELSE 0 END;
     DECLARE @Try int = 0, @Error int, @Count int, @Inserted int, @Keyed bit = 0, @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME());
-    DECLARE @Mapped nvarchar(5) = NCHAR(57344) + NCHAR(57345) + NCHAR(57346) + NCHAR(57347) + NCHAR(57348);
-    DECLARE @Plain nvarchar(5) = N'"\' + NCHAR(10) + NCHAR(13) + NCHAR(9);
+    -- What a JSON string would have to escape travels as one of @Mapped instead, and is put back by TRANSLATE.
+    DECLARE @Plain nvarchar(33) = N'"\'
+        + NCHAR(1) + NCHAR(2) + NCHAR(3) + NCHAR(4) + NCHAR(5) + NCHAR(6) + NCHAR(7) + NCHAR(8) + NCHAR(9) + NCHAR(10) + NCHAR(11)
+        + NCHAR(12) + NCHAR(13) + NCHAR(14) + NCHAR(15) + NCHAR(16) + NCHAR(17) + NCHAR(18) + NCHAR(19) + NCHAR(20) + NCHAR(21)
+        + NCHAR(22) + NCHAR(23) + NCHAR(24) + NCHAR(25) + NCHAR(26) + NCHAR(27) + NCHAR(28) + NCHAR(29) + NCHAR(30) + NCHAR(31);
 
     DECLARE @New TABLE (
         JobId          char(26)       COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,

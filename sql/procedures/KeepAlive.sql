@@ -3,12 +3,12 @@ SET ANSI_NULLS ON;
 GO
 -- KeepAlive: renew the leases of a worker, store what its handlers reported, and its live figures.
 -- Called by: the pulse lane of a child, for every lease held, from the claim on.
--- Parameters: @WorkerId; @Jobs JSON array of {i: id, l: lease, p: progress 0 … 100 or absent, n: note or absent} (free text mapped as
---   for EnqueueJobs), not repeated, at most 1,000; @Running, @Buffered, @LoopLagMs, @MemoryKb the figures.
+-- Parameters: @WorkerId; @Mapped as for EnqueueJobs; @Jobs JSON array of {i: id, l: lease, p: progress 0 … 100 or absent, n: note or absent} (free text mapped), not repeated, at most 1,000; @Running, @Buffered, @LoopLagMs, @MemoryKb the figures.
 -- Results: 1. JobId, Lease, Answer (0 stale, 1 renewed); 2. cancellations meant for this worker: JobId, LeaseNumber, Actor, Reason.
 -- Table order: Workers, JobsHot, CancelRequests (read), JobNotes.
 CREATE OR ALTER PROCEDURE chokaq.KeepAlive
     @WorkerId  char(26),
+    @Mapped    nvarchar(33),
     @Jobs      nvarchar(max),
     @Running   int,
     @Buffered  int,
@@ -20,8 +20,11 @@ BEGIN
     SET XACT_ABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     DECLARE @Now datetime2(3) = SYSUTCDATETIME();
-    DECLARE @Mapped nvarchar(5) = NCHAR(57344) + NCHAR(57345) + NCHAR(57346) + NCHAR(57347) + NCHAR(57348);
-    DECLARE @Plain nvarchar(5) = N'"\' + NCHAR(10) + NCHAR(13) + NCHAR(9);
+    -- What a JSON string would have to escape travels as one of @Mapped instead, and is put back by TRANSLATE.
+    DECLARE @Plain nvarchar(33) = N'"\'
+        + NCHAR(1) + NCHAR(2) + NCHAR(3) + NCHAR(4) + NCHAR(5) + NCHAR(6) + NCHAR(7) + NCHAR(8) + NCHAR(9) + NCHAR(10) + NCHAR(11)
+        + NCHAR(12) + NCHAR(13) + NCHAR(14) + NCHAR(15) + NCHAR(16) + NCHAR(17) + NCHAR(18) + NCHAR(19) + NCHAR(20) + NCHAR(21)
+        + NCHAR(22) + NCHAR(23) + NCHAR(24) + NCHAR(25) + NCHAR(26) + NCHAR(27) + NCHAR(28) + NCHAR(29) + NCHAR(30) + NCHAR(31);
     DECLARE @Set TABLE (
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL, Lease int NOT NULL, NewProgress tinyint NULL, NewNote nvarchar(1000) NULL,
         PRIMARY KEY (JobId, Lease));

@@ -4,14 +4,15 @@ GO
 -- RescheduleForRetry: a charged failure returns its jobs to Pending (Processing -> Pending); a job whose cancellation was requested ends
 --   Cancelled instead, one that would be due too late after its age began ends Failed (RetryLifetimeExpired).
 -- Called by: the settle lane of a child.
--- Parameters: @WorkerId; @Slot the caller's slot of the outcome counters; @Jobs JSON array of {i: id, l: lease, d: delay in ms,
---   a: age limit in ms or absent, r: reason, t: error type, m: error message, x: trace or absent} (free text mapped as for EnqueueJobs),
+-- Parameters: @WorkerId; @Slot the caller's slot of the outcome counters; @Mapped as for EnqueueJobs; @Jobs JSON array of {i: id, l: lease, d: delay in ms,
+--   a: age limit in ms or absent, r: reason, t: error type, m: error message, x: trace or absent} (free text mapped),
 --   not repeated, at most 1,000.
 -- Result: JobId, Lease, Answer (0 stale, 1 applied, 2 cancelled, 3 expired; by this call or an earlier one).
 -- Table order: JobsHot, JobsDLQ, CancelRequests, JobAttempts, MetricBuckets.
 CREATE OR ALTER PROCEDURE chokaq.RescheduleForRetry
     @WorkerId char(26),
     @Slot     int,
+    @Mapped   nvarchar(33),
     @Jobs     nvarchar(max)
 AS
 BEGIN
@@ -19,8 +20,11 @@ BEGIN
     SET XACT_ABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Hit int;
-    DECLARE @Mapped nvarchar(5) = NCHAR(57344) + NCHAR(57345) + NCHAR(57346) + NCHAR(57347) + NCHAR(57348);
-    DECLARE @Plain nvarchar(5) = N'"\' + NCHAR(10) + NCHAR(13) + NCHAR(9);
+    -- What a JSON string would have to escape travels as one of @Mapped instead, and is put back by TRANSLATE.
+    DECLARE @Plain nvarchar(33) = N'"\'
+        + NCHAR(1) + NCHAR(2) + NCHAR(3) + NCHAR(4) + NCHAR(5) + NCHAR(6) + NCHAR(7) + NCHAR(8) + NCHAR(9) + NCHAR(10) + NCHAR(11)
+        + NCHAR(12) + NCHAR(13) + NCHAR(14) + NCHAR(15) + NCHAR(16) + NCHAR(17) + NCHAR(18) + NCHAR(19) + NCHAR(20) + NCHAR(21)
+        + NCHAR(22) + NCHAR(23) + NCHAR(24) + NCHAR(25) + NCHAR(26) + NCHAR(27) + NCHAR(28) + NCHAR(29) + NCHAR(30) + NCHAR(31);
     DECLARE @Set TABLE (
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL, Lease int NOT NULL, DueUtc datetime2(3) NOT NULL, OldestUtc datetime2(3) NULL,
         Reason int NOT NULL, ErrorType nvarchar(255) NULL, ErrorMessage nvarchar(4000) NULL, Trace nvarchar(max) NULL,

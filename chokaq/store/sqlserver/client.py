@@ -1,0 +1,60 @@
+"""What an application calls: enqueue and look up."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chokaq.lifecycle.states import JobStatus
+from chokaq.store.batching import enqueue_folded
+from chokaq.store.hashing import payload_hash
+from chokaq.store.records import Enqueued, JobView, NewJob
+from chokaq.store.sqlserver import documents, views
+from chokaq.store.sqlserver.calling import Calling
+from chokaq.store.sqlserver.link import Rows
+
+Enqueue = Callable[[str, str, bytes], Rows]
+"""Runs EnqueueJobs with mapping characters, document and bundle; its rows."""
+
+
+class ClientOperations(Calling):
+    """See `chokaq.store.protocol.Session`."""
+
+    def enqueue_jobs(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Accept jobs durably, in one transaction of its own."""
+        return enqueue(self._enqueue, jobs)
+
+    def get_job(self, job_id: str) -> JobView | None:
+        """The job from whichever pillar it stands in."""
+        if not documents.is_id(job_id):
+            return None
+        for rows in self._call("GetJob", job_id):
+            for row in rows:
+                return views.job_view(row)
+        return None
+
+    def get_statuses(self, job_ids: Sequence[str]) -> list[JobStatus | None]:
+        """The state of each job; None for unknown ids."""
+        documents.bounded(job_ids)
+        [rows] = self._call("GetStatuses", documents.ids(job_ids))
+        found = {row[0]: JobStatus(row[1]) for row in rows}
+        return [found.get(job_id) for job_id in job_ids]
+
+    def _enqueue(self, mapped: str, document: str, data: bytes) -> Rows:
+        [rows] = self._call("EnqueueJobs", mapped, document, data, False)
+        return rows
+
+
+def enqueue(call: Enqueue, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    """One answer per job, in order. Equal ids and equal keys of one call are sent once, and answer for all."""
+    documents.validate(jobs)
+    return enqueue_folded(lambda given: _by_id(call, given), jobs)
+
+
+def _by_id(call: Enqueue, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    unique = {job.id: job for job in reversed(jobs)}
+    rows = {row[0]: row for row in call(*documents.new_jobs(list(unique.values())))}
+    return [_enqueued(job, rows[job.id]) for job in jobs]
+
+
+def _enqueued(job: NewJob, row: Sequence[Any]) -> Enqueued:
+    _, holder, created, status, digest = row
+    return Enqueued(holder, bool(created), JobStatus(status), digest != payload_hash(job.payload))
