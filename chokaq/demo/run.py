@@ -105,7 +105,7 @@ class Demo:
     def _run(self, folder: Path) -> Verdict:
         examples = examples_folder()
         config = folder / "chokaq.yaml"
-        config.write_text((examples / "shop" / "chokaq.yaml").read_text())
+        config.write_text((examples / "chokaq.yaml").read_text())
         os.environ["CHOKAQ_CONFIG"] = str(config)
         if self.options.database:
             os.environ["CHOKAQ_DATABASE_URL"] = self.options.database

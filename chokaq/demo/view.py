@@ -16,7 +16,7 @@ class LiveTable:
         """The table of one look."""
         killed = f", child {now.killed_pid} killed" if now.killed_pid else ""
         table = Table(title=f"chokaq demo, {now.seconds:.0f} s{killed}", title_justify="left")
-        for name in ("queue", "done", "of", "waiting", "running", "per second", "lag ms", "workers"):
+        for name in ("queue", "done", "of", "waiting", "running", "per s", "lag ms", "workers"):
             table.add_column(name, justify="left" if name == "queue" else "right")
         for queue, total in now.total.items():
             view = now.queues.get(queue)
@@ -49,7 +49,7 @@ class LiveTable:
 
 def final_table(verdict: Verdict) -> Table:
     """Every job accounted for."""
-    table = Table(title=f"Every job accounted for, {verdict.seconds:.1f} s", title_justify="left")
+    table = Table(padding=(0, 0), title=f"Every job accounted for, {verdict.seconds:.1f} s", title_justify="left")
     columns = (
         "queue",
         "enqueued",
@@ -63,7 +63,7 @@ def final_table(verdict: Verdict) -> Table:
         "per second",
     )
     for name in columns:
-        table.add_column(name, justify="left" if name == "queue" else "right", overflow="fold")
+        table.add_column(name, justify="left" if name == "queue" else "right", no_wrap=True)
     for line in verdict.queues.values():
         table.add_row(
             line.queue,
