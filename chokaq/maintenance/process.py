@@ -27,7 +27,15 @@ from chokaq.worker.status import ExitCode, StatusSlot
 
 log = structlog.get_logger("chokaq")
 
-IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU)
+IGNORED = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+)
 """A TERM to the whole group must not end the process that reports the last deaths: it ends by the supervisor's word only."""
 
 

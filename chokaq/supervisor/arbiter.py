@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 
 from chokaq.config.settings import Settings
+from chokaq.observe import configure_logging
 from chokaq.supervisor.board import MIN_RUNNERS, Board
 from chokaq.supervisor.children import Assignment
 from chokaq.supervisor.crew import Crew
@@ -123,7 +124,7 @@ class Arbiter:
 
     # ── signals ───────────────────────────────────────────────────────────────────────────────────────────────────────
     def _on_signal(self, number: signal.Signals) -> None:
-        if number is signal.SIGCHLD:
+        if number in (signal.SIGCHLD, signal.SIGUSR1):
             return
         log.info("signal", name=number.name)
         if number in (signal.SIGTERM, signal.SIGINT):
@@ -167,6 +168,8 @@ class Arbiter:
                 post.assignment = Assignment(queue, new)
         for post, assignment in plan.replace:
             self._rollout.add(post, assignment, "reload")
+        if (new.log_level, new.log_format) != (self._settings.log_level, self._settings.log_format):
+            configure_logging(new.log_level, new.log_format)
         self._settings = new
         self.crew.keeper.reload(new)
         log.info(

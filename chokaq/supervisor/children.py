@@ -46,7 +46,7 @@ class Post:
     """What the current child runs with, and its successor after a crash."""
     backoff: Backoff
     added: bool = False
-    """Made while running (HUP, TTIN): when its child cannot boot the post goes, not the program."""
+    """Made while running (HUP, TTIN) and never ready yet: that its child cannot boot does not stop the program."""
     current: Child | None = None
     next: Child | None = None
     """The replacement, not ready yet."""

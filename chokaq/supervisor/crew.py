@@ -62,6 +62,8 @@ class Crew:
         post.closed = True
         for child in post.children:
             self.drain(child, reason, self._grace(post))
+        if not post.children:
+            self.posts.remove(post)
 
     def posts_of(self, queue: str) -> list[Post]:
         """The open posts of a queue, by index."""
@@ -182,7 +184,7 @@ class Crew:
                 if child is post.next:
                     self._promote(post, child)
                 if child is post.current:
-                    post.been_ready, post.early_deaths = True, 0
+                    post.been_ready, post.early_deaths, post.added = True, 0, False
 
     def _promote(self, post: Post, child: Child) -> None:
         old, post.current, post.next = post.current, child, None
@@ -244,7 +246,7 @@ class Crew:
         elif child is post.current:
             post.current = None
             if was_ready:
-                post.been_ready, post.early_deaths = True, 0
+                post.been_ready, post.early_deaths, post.added = True, 0, False
             ready_for = 0.0 if child.ready_at is None else now - child.ready_at
             post.due_at = now if end.code == ExitCode.RETIRED else now + post.backoff.died(ready_for)
             if not was_ready and child.drain_reason is None:
@@ -262,8 +264,8 @@ class Crew:
             return
         how = f"exit code {end.code}" if end.signal is None else f"signal {end.signal}"
         if post.added:
-            log.error("post_dropped", child=post.name, problem=f"it cannot boot ({how}); the others go on")
-            post.closed = True
+            # It has never worked here and nothing depends on it: the others go on, and the program is not ready.
+            log.error("child_cannot_boot", child=post.name, problem=f"{how}; it is tried again, the others go on")
         elif self.fatal is None and not self.stopping:
             self.fatal = f"the child {post.name} cannot boot ({how}); its own message stands above"
 

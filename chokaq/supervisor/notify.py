@@ -3,7 +3,11 @@
 import os
 import socket
 import time
+from collections import deque
 from collections.abc import Mapping
+
+WAITING = 32
+"""Messages kept for a manager whose buffer is full; then the oldest are forgotten."""
 
 
 class Notifier:
@@ -15,6 +19,7 @@ class Notifier:
         self._every: float | None = None
         self._last_beat = float("-inf")
         self._last_status = ""
+        self._waiting: deque[str] = deque(maxlen=WAITING)
         if self._address[:1] not in {"/", "@"}:
             return
         if self._address.startswith("@"):
@@ -50,7 +55,8 @@ class Notifier:
             self._send(f"STATUS={text}")
 
     def beat(self, now: float) -> None:
-        """Feed the watchdog when it is due."""
+        """Feed the watchdog when it is due; send again what the manager had no room for."""
+        self._flush()
         if self._every is not None and now - self._last_beat >= self._every:
             self._last_beat = now
             self._send("WATCHDOG=1")
@@ -62,10 +68,18 @@ class Notifier:
             self._socket = None
 
     def _send(self, message: str) -> None:
-        if self._socket is None:
-            return
-        try:
-            self._socket.sendto(message.encode(), self._address)
-        except OSError:
-            # Nobody listens or its buffer is full; the next change is sent again.
-            self._last_status = ""
+        if self._socket is not None:
+            self._waiting.append(message)
+            self._flush()
+
+    def _flush(self) -> None:
+        while self._socket is not None and self._waiting:
+            try:
+                self._socket.sendto(self._waiting[0].encode(), self._address)
+            except BlockingIOError:
+                return
+            except OSError:
+                # Nobody listens there.
+                self._waiting.clear()
+                return
+            self._waiting.popleft()

@@ -15,7 +15,9 @@ HANDLED = (
     signal.SIGTTIN,
     signal.SIGTTOU,
     signal.SIGCHLD,
+    signal.SIGUSR1,
 )
+"""USR1 does nothing: log rotation sends it out of habit, and its default would end us."""
 _READ = 4_096
 
 

@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from .conftest import Start
+from .harness import alive
 
 pytestmark = pytest.mark.processes
 ONE = "queues: {alpha: {}, beta: {}}\nsupervisor: {shutdown_grace: 5s, respawn_min: 50ms, respawn_max: 200ms, boot_timeout: 1s}\n"
@@ -121,6 +122,15 @@ def test_maintenance_is_replaced_during_a_drain_while_notices_are_pending(start:
     program.script("maintenance", acknowledge=True)
     program.exit_code()
     assert len(program.events("notice_acknowledged")) == 2
+
+
+def test_a_defect_of_the_supervisor_drains_the_children_and_is_never_exit_code_0(start: Start) -> None:
+    program = start(ONE, environ={"BREAK_ONCE_READY": "1"})
+    assert program.exit_code() == 70
+    pids = [event["pid"] for event in program.events("child_forked")]
+    assert len(pids) == 2
+    assert not any(alive(pid) for pid in pids)
+    assert "supervisor_failed" in program.log.read_text()
 
 
 def test_processes_that_nobody_else_waits_for_are_reaped(start: Start) -> None:

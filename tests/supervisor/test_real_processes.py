@@ -100,6 +100,10 @@ def test_jobs_run_and_the_drain_is_clean(shop: Callable[..., Shop]) -> None:
     one = shop()
     jobs = one.put("work.quick", 50) + one.put("other.quick", 50)
     one.wait_for(jobs, JobStatus.SUCCEEDED)
+    # The parent holds no database, no socket to one, and no thread (C18, C22).
+    files = [str(path.readlink()) for path in Path(f"/proc/{one.program.pid}/fd").iterdir()]
+    assert not [file for file in files if "chokaq.db" in file]
+    assert len(list(Path(f"/proc/{one.program.pid}/task").iterdir())) == 1
     assert one.program.end() == 0
     assert len(one.runs(*jobs)) == 100
     assert one.session.list_workers() == []
@@ -233,6 +237,39 @@ def test_recycling_loses_and_repeats_nothing(shop: Callable[..., Shop]) -> None:
     assert len(one.runs(*jobs)) == 600
 
 
+def test_a_rolling_restart_under_load_loses_and_repeats_nothing(shop: Callable[..., Shop]) -> None:
+    one = shop("processes: 2")
+    one.ready("work", 2)
+    jobs = one.put("work.quick", 450)
+    one.wait_for_runs(jobs, 100)
+    one.program.send(signal.SIGUSR2)
+    jobs += one.put("work.quick", 450)
+    one.ready("work", 4)
+    one.ready("other", 2)
+    jobs += one.put("work.quick", 100)
+    one.wait_for(jobs, JobStatus.SUCCEEDED)
+    one.program.wait("drain_started", 3, reason="rolling_restart")
+    assert one.program.end() == 0
+    assert len(one.runs(*jobs)) == 1_000
+
+
+def test_a_reload_reaches_the_children(shop: Callable[..., Shop], tmp_path: Path) -> None:
+    one = shop("max_attempts: 3")
+    [before] = one.ready("work")
+    config = tmp_path / "chokaq.yaml"
+    config.write_text(config.read_text().replace("max_workers: 5", "max_workers: 1"))
+    one.program.send(signal.SIGHUP)
+    one.program.wait("child_died", pid=before)
+    jobs = one.put("work.wait", 3, f'{{"file": "{tmp_path / "gate"}"}}')
+    one.wait_for_runs(jobs, 1)
+    quick = one.put("other.quick", 5)
+    one.wait_for(quick, JobStatus.SUCCEEDED)
+    assert len(one.runs(*jobs)) == 1
+    (tmp_path / "gate").touch()
+    one.wait_for(jobs, JobStatus.SUCCEEDED)
+    assert one.program.end() == 0
+
+
 def test_term_to_the_whole_group_loses_and_charges_nothing(shop: Callable[..., Shop], tmp_path: Path) -> None:
     one = shop(grace="20s")
     gate = tmp_path / "gate"
@@ -243,6 +280,19 @@ def test_term_to_the_whole_group_loses_and_charges_nothing(shop: Callable[..., S
     gate.touch()
     assert one.program.exit_code() == 0
     assert sorted(one.session.get_statuses(jobs)) == [JobStatus.PENDING] * 3 + [JobStatus.SUCCEEDED] * 5
+
+
+def test_a_store_that_cannot_be_used_stops_the_program_without_a_traceback(tmp_path: Path) -> None:
+    config = tmp_path / "chokaq.yaml"
+    config.write_text(CONFIG.format(url="sqlite:////proc/nowhere/chokaq.db", work="max_attempts: 3", grace="5s"))
+    program = Program(
+        [str(PROGRAMS / "real_worker.py"), str(config)], tmp_path, {"PYTHONPATH": f"{PROGRAMS}:{PROGRAMS.parents[2]}"}
+    )
+    try:
+        assert program.exit_code() == 78
+        assert "Traceback" not in program.log.read_text()
+    finally:
+        program.destroy()
 
 
 def test_an_application_that_cannot_be_imported_stops_the_program_with_one_clear_line(

@@ -65,6 +65,7 @@ def test_hup_changes_only_the_children_whose_settings_changed(start: Start) -> N
     [reloaded] = program.events("reloaded")
     assert reloaded["replaced"] == ["alpha#0"]
     assert len(program.events("child_forked", queue="beta")) == 2
+    program.wait("maintenance_ready", 2)
     assert program.end() == 0
 
 
@@ -110,12 +111,14 @@ def test_a_reload_whose_replacement_cannot_boot_keeps_the_old_child_and_is_tried
     assert program.end() == 0
 
 
-def test_a_new_queue_that_cannot_boot_is_dropped_and_the_others_go_on(start: Start) -> None:
+def test_a_new_queue_that_cannot_boot_does_not_stop_the_others_but_the_program_is_not_ready(start: Start) -> None:
     program = start(TWO, gamma={"boot": "fail"})
     program.wait("child_ready", 3)
     program.configure(TWO.replace("alpha: {}", "alpha: {}, gamma: {}"))
     program.send(signal.SIGHUP)
-    program.wait("post_dropped")
+    program.wait("child_cannot_boot", 2)
+    assert len(program.events("supervisor_not_ready")) == 1
+    program.script("gamma")
     program.wait("supervisor_ready", 2)
     assert program.end() == 0
 

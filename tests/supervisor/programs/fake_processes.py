@@ -25,6 +25,7 @@ from chokaq.maintenance.channel import Ack, Notice, encode, receive_orders
 from chokaq.observe import configure_logging
 from chokaq.store.records import Held
 from chokaq.supervisor import run
+from chokaq.supervisor.rollout import Rollout
 from chokaq.supervisor.spawn import Entries
 from chokaq.worker.status import ExitCode, StatusSlot
 
@@ -152,8 +153,22 @@ def leave_an_orphan() -> None:
     os.close(reading)
 
 
+def break_once_ready() -> None:
+    """A defect in the middle of the supervisor's loop."""
+    step = Rollout.step
+
+    def broken(self: Rollout, now: float) -> None:
+        if self._crew.ready and not self._crew.stopping:
+            raise ZeroDivisionError
+        step(self, now)
+
+    Rollout.step = broken  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
     configure_logging("debug", "json")
+    if os.environ.get("BREAK_ONCE_READY"):
+        break_once_ready()
     if os.environ.get("BECOME_SUBREAPER"):
         leave_an_orphan()
     settings = load_settings(Path(sys.argv[1]))
