@@ -34,7 +34,7 @@ def become_child(title: str, parent_pid: int, stop: Callable[[], None]) -> bool:
     """
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        if signal.getsignal(number) not in (None, signal.SIG_DFL):
+        if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
     for number in _SHARED:
         signal.signal(number, signal.SIG_IGN)

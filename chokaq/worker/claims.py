@@ -3,7 +3,7 @@
 import asyncio
 import math
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from chokaq.config.settings import Policy
 from chokaq.lifecycle.states import CancelReason
@@ -70,7 +70,7 @@ class Claim:
         self.stage = Stage.BUFFERED
         self.route: Route | None = None
         self.context: JobContext | None = None
-        self.task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[Any] | None = None
         """The runner's task, while the handler runs in it."""
         self.runner = -1
         self.deadline = math.inf

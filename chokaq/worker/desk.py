@@ -81,6 +81,8 @@ class Desk:
         """Take in freshly claimed jobs."""
         for job in jobs:
             before = self._claims.get(job.id)
+            if before is not None and before.job.lease == job.lease:
+                continue
             if before is not None:
                 # We lost it, it was rescued, and we are the ones who claimed it again.
                 self._lose(before)

@@ -164,9 +164,10 @@ class Engine:
             )
         )
         endless.append(self._spawn(self._fetcher.run(), "fetcher"))
-        self._hang_bell()
-        self._slot.ready()
-        _log.info("child_ready", queue=self._queue.name, worker=self._worker.worker_id)
+        if self._desk.open:
+            self._hang_bell()
+            self._slot.ready()
+            _log.info("child_ready", queue=self._queue.name, worker=self._worker.worker_id)
         try:
             await self._quiet.wait()
             if self._orphaned:

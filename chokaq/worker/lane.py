@@ -83,12 +83,18 @@ class Lane(ABC):
         """Make a waiting `_work` notice that the lane is closing."""
 
     def _tell(self, callback: Callable[..., None], *args: Any) -> None:
-        """Run a callback on the loop; dropped when the loop has gone."""
+        """Run a callback on the loop; dropped when the loop has gone. One that raises ends the child: it is a defect."""
         try:
-            self._loop.call_soon_threadsafe(callback, *args)
+            self._loop.call_soon_threadsafe(self._safely, callback, args)
         except RuntimeError:
             if not self._loop.is_closed():
                 raise
+
+    def _safely(self, callback: Callable[..., None], args: tuple[Any, ...]) -> None:
+        try:
+            callback(*args)
+        except Exception as error:  # noqa: BLE001 - the loop would only log it, and the child would wait for ever
+            _settle_future(self._ended, error)
 
     def _until_known(self, what: str, call: Callable[[Session], T], *, booting: bool = False) -> T:
         """Call the store, again and again until it answers. Raises StoreRefused, LaneClosed; booting: every lasting error."""
@@ -102,9 +108,9 @@ class Lane(ABC):
             except _BAD_VALUES as error:
                 self._counts.store_errors += 1
                 raise StoreRefused(f"{what}: {type(error).__name__}: {error}") from error
-            except (SchemaMismatch, StoreMisconfigured) as error:
+            except (SchemaMismatch, StoreMisconfigured, ImportError) as error:
                 if booting:
-                    raise
+                    raise error if isinstance(error, StoreError) else StoreMisconfigured(str(error)) from error
                 self._failed(what, error, tries)
             except Exception as error:  # noqa: BLE001 - a defect below must not cost what this lane still has to write
                 self._failed(what, error, tries)

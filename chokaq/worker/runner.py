@@ -5,6 +5,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 
@@ -73,8 +74,9 @@ class Runners:
 
     async def run(self, index: int) -> None:
         """One runner, until closed."""
-        loop = asyncio.get_running_loop()
-        rested = loop.time()
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        rested = time.monotonic()
         while True:
             if self._ready:
                 claim: Claim | None = self._ready.popleft()
@@ -84,18 +86,18 @@ class Runners:
                 parked: asyncio.Future[Claim | None] = loop.create_future()
                 self._parked.append(parked)
                 claim = await parked
-                rested = loop.time()
+                rested = time.monotonic()
             if claim is not None:
-                await self._serve(claim, index)
-                if loop.time() - rested > _BREATH:
+                await self._serve(claim, index, task)
+                if time.monotonic() - rested > _BREATH:
                     await asyncio.sleep(0)
-                    rested = loop.time()
+                    rested = time.monotonic()
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
-    async def _serve(self, claim: Claim, index: int) -> None:
+    async def _serve(self, claim: Claim, index: int, task: "asyncio.Task[Any]") -> None:
         self._busy += 1
         try:
-            outcome = await self._execute(claim, index)
+            outcome = await self._execute(claim, index, task)
         finally:
             self._busy -= 1
         if outcome is None:
@@ -104,7 +106,7 @@ class Runners:
             self._settler.settle(claim, outcome)
         self.ended(claim)
 
-    async def _execute(self, claim: Claim, index: int) -> Outcome | None:
+    async def _execute(self, claim: Claim, index: int, task: "asyncio.Task[Any]") -> Outcome | None:
         job, policy, route = claim.job, claim.policy, claim.route
         if claim.lost or route is None:
             return None
@@ -113,14 +115,14 @@ class Runners:
         if self.handing_back:
             return outcomes.hand_back(job)
         timeout = policy.execution_timeout if self.timeout_override is None else self.timeout_override
-        loop = asyncio.get_running_loop()
         claim.runner = index
         if timeout is not None:
-            claim.deadline = time.monotonic() + timeout + policy.hard_limit_grace
-            self._timers.set(claim, loop.time(), timeout)
+            now = time.monotonic()
+            claim.deadline = now + timeout + policy.hard_limit_grace
+            self._timers.set(claim, now, timeout)
         self._slot.begin(index, claim.held, claim.deadline)
         claim.context = context = JobContext(job, self._queue, self._worker_id, timeout)
-        claim.task = task = asyncio.current_task()
+        claim.task = task
         claim.stage = Stage.RUNNING
         error: BaseException | None = None
         try:
@@ -134,7 +136,7 @@ class Runners:
         claim.task = None
         self._timers.clear(claim)
         self._slot.end(index)
-        if task is not None and task.cancelling():
+        if task.cancelling():
             await self._recover(task, error)
         if error is None:
             return outcomes.SUCCEEDED if claim.reason is not CancelReason.LOST_LEASE else None
@@ -144,7 +146,7 @@ class Runners:
         error = None  # its traceback holds this frame: break the circle
         return outcome
 
-    async def _recover(self, task: "asyncio.Task[None]", error: BaseException | None) -> None:
+    async def _recover(self, task: "asyncio.Task[Any]", error: BaseException | None) -> None:
         """Wipe cancellations meant for the handler off the runner's task, one that it never received included."""
         if self.aborted:
             raise error or asyncio.CancelledError

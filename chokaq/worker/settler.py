@@ -158,14 +158,18 @@ class Settler:
         if operation is Operation.START:
             self._starts_answered(claims, answers)
         else:
-            applied = 0
+            applied = stopped = 0
             for claim, answer in zip(claims, answers, strict=True):
                 self.forget(claim)
-                if answer:
+                if answer is Answer.APPLIED:
                     applied += 1
+                elif answer:
+                    stopped += 1
                 else:
                     self._conflict(operation, claim, answer)
             self._count(operation, applied)
+            # Cancelled or expired instead of returning to Pending.
+            self._counts.failed += stopped
         self.after_set(operation)
 
     def _starts_answered(self, claims: Sequence[Claim], answers: Sequence[Answer | None]) -> None:

@@ -26,7 +26,7 @@ class Timers:
         self._armed = math.inf
 
     def set(self, claim: Claim, now: float, delay: float) -> None:
-        """Call `expired(claim)` `delay` seconds from `now` (loop time)."""
+        """Call `expired(claim)` `delay` seconds from `now` (`time.monotonic()`, which is the loop's clock)."""
         width = _FINE if delay < _COARSE_FROM else _COARSE
         due = math.ceil((now + delay) / width) * width
         bucket = self._buckets.get(due)

@@ -10,7 +10,7 @@ from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.store.errors import SchemaMismatch, StoreMisconfigured, StoreRefused, StoreUnavailable
 from chokaq.worker.status import ExitCode
 
-from .harness import House, Send, eventually
+from .harness import House, Send, eventually, reached
 
 
 class Trouble:
@@ -57,6 +57,9 @@ async def test_c11_an_answer_that_is_lost_is_asked_for_again(house: House, opera
         ran.append(job.n)
         if job.n == 9 and ran.count(9) == 1:
             raise ConnectionError("once")
+        if job.n == 0:
+            # Something is held until the trouble has come.
+            await reached(trouble.spent)
 
     ids = house.enqueue(20)
     async with house.child() as child:
@@ -251,3 +254,20 @@ async def test_settling_goes_in_sets_while_the_store_is_slow(build: Callable[...
     sizes = [len(jobs) for (jobs,) in house.store.named("archive_succeeded")]
     assert sum(sizes) == 200
     assert len(sizes) < 150
+
+
+async def test_a_defect_in_the_child_itself_ends_it_instead_of_leaving_it_deaf(house: House) -> None:
+    inside = asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send) -> None:
+        inside.set()
+        await asyncio.Event().wait()
+
+    house.enqueue()
+    with pytest.raises(ExceptionGroup) as caught:
+        async with house.child() as child:
+            await inside.wait()
+            child.engine._fetcher._deliver = lambda _fetch: {}["a bug"]  # type: ignore[assignment]
+            await child.task
+    assert caught.group_contains(KeyError)
