@@ -264,10 +264,13 @@ async def test_a_defect_in_the_child_itself_ends_it_instead_of_leaving_it_deaf(h
         inside.set()
         await asyncio.Event().wait()
 
-    house.enqueue()
-    with pytest.raises(ExceptionGroup) as caught:
+    async def serve() -> None:
         async with house.child() as child:
             await inside.wait()
             child.engine._fetcher._deliver = lambda _fetch: {}["a bug"]  # type: ignore[assignment]
             await child.task
+
+    house.enqueue()
+    with pytest.raises(ExceptionGroup) as caught:
+        await serve()
     assert caught.group_contains(KeyError)
