@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from .conftest import Start
-from .harness import alive
+from .harness import alive, wait_until
 
 pytestmark = pytest.mark.processes
 ONE = "queues: {alpha: {}, beta: {}}\nsupervisor: {shutdown_grace: 5s, respawn_min: 50ms, respawn_max: 200ms, boot_timeout: 1s}\n"
@@ -101,7 +101,7 @@ def test_a_new_maintenance_process_gets_every_notice_that_was_not_acknowledged(s
     program.wait("child_ready", 2)
     [keeper] = program.wait("maintenance_forked")
     os.kill(program.events("child_ready", queue="alpha")[0]["pid"], signal.SIGKILL)
-    program.wait("child_died")
+    wait_until(lambda: len(program.notices()) == 1, "the notice with the first maintenance process")
     os.kill(keeper["pid"], signal.SIGKILL)
     program.wait("maintenance_forked", 2)
     program.script("maintenance", acknowledge=True)
