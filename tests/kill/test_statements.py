@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chokaq.store.open import open_store
 
+from chokaq.store.open import open_store
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.records import DeathNotice
 from tests.kill.scenarios import JOBS, POLICIES, QUEUE, SCENARIOS, WORKER_ID, resume, ulid

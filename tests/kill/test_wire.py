@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
-from chokaq.store.open import open_store
 
 from chokaq.store.errors import StoreUnavailable
+from chokaq.store.open import open_store
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session
 from chokaq.store.records import DeathNotice

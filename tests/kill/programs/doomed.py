@@ -15,7 +15,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from chokaq.store.open import open_store
-
 from chokaq.store.options import DatabaseSettings
 from tests.kill.scenarios import SCENARIOS, prepare, resume
 

@@ -14,9 +14,9 @@ for kind in ("ok", "slow", "retry", "snooze", "fatal"):
 
 
 def note(ctx: JobContext) -> None:
-    """One line per execution; O_APPEND keeps lines of several processes whole."""
+    """One line per execution, with the supervisor's pid; O_APPEND keeps lines of several processes whole."""
     ledger = os.open(os.environ["KILL_LEDGER"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(ledger, f"{ctx.id} {ctx.type_key} {ctx.attempt}\n".encode())
+    os.write(ledger, f"{ctx.id} {ctx.type_key} {ctx.attempt} {os.getppid()}\n".encode())
     os.close(ledger)
 
 
