@@ -81,6 +81,7 @@ def test_a_retired_child_is_replaced_at_once(start: Start) -> None:
     program.wait("child_died", queue="alpha")
     program.script("alpha")
     program.wait("child_ready", 2, queue="alpha", timeout=10)
+    program.wait("notice_acknowledged")
     assert program.notices()[0]["notice"]["cause"] == "shutdown"
     assert program.end() == 0
 

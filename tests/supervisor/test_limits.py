@@ -40,6 +40,7 @@ def test_a_handler_that_ends_within_the_grace_costs_nobody_anything(start: Start
     [dead] = program.wait("child_died")
     assert dead["exit_code"] == 0
     program.wait("child_ready", 2, queue="alpha")
+    program.wait("notice_acknowledged")
     assert program.notices()[0]["notice"]["cause"] == "shutdown"
     assert program.end() == 0
 

@@ -74,7 +74,7 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
         now = script(queue.name)
     slot.identify(new_id())
     begun: set[int] = set()
-    first = True
+    first, told = True, False
     while True:
         now = script(queue.name)
         for runner, (job, lease, seconds) in enumerate(now.running):
@@ -92,12 +92,12 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
             first = False
             slot.ready()
             os.kill(parent_pid, signal.SIGCHLD)
-        got = signal.sigtimedwait({signal.SIGTERM, signal.SIGINT}, 0.03)
+        told = signal.sigtimedwait({signal.SIGTERM, signal.SIGINT}, 0.03) is not None or told
         if now.exit is not None:
             if not now.silent:
                 slot.draining()
             return now.exit
-        if got is not None and now.term == "exit":
+        if told and now.term == "exit":
             slot.draining()
             return ExitCode.DONE
 
