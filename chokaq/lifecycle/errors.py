@@ -7,7 +7,7 @@ class FatalError(Exception):
     """Raise it when another attempt can only reach the same answer: the job goes to the DLQ at once."""
 
 
-class Throttled(Exception):  # noqa: N818 - reads as what happened: raise Throttled(retry_after=30)
+class Throttled(Exception):
     """Raise it when a dependency asked for patience: the job is retried after exactly that long (capped by the policy)."""
 
     def __init__(self, retry_after: float | timedelta | None = None, message: str = "throttled") -> None:
@@ -18,7 +18,7 @@ class Throttled(Exception):  # noqa: N818 - reads as what happened: raise Thrott
         )
 
 
-class Snooze(Exception):  # noqa: N818 - not an error
+class Snooze(Exception):
     """Raised by `ctx.snooze(delay)`: later, not a failure, not charged."""
 
     def __init__(self, delay: float) -> None:

@@ -396,10 +396,10 @@ class CancelAnswer(msgspec.Struct, frozen=True):
 class QueueChange(msgspec.Struct, frozen=True, kw_only=True):
     """Overrides to write. UNSET leaves a column alone, None clears it (the YAML rules again)."""
 
-    max_workers: int | None | msgspec.UnsetType = msgspec.UNSET
-    fleet_max_workers: int | None | msgspec.UnsetType = msgspec.UNSET
-    execution_timeout_ms: int | None | msgspec.UnsetType = msgspec.UNSET
-    zombie_timeout_ms: int | None | msgspec.UnsetType = msgspec.UNSET
+    max_workers: int | msgspec.UnsetType | None = msgspec.UNSET
+    fleet_max_workers: int | msgspec.UnsetType | None = msgspec.UNSET
+    execution_timeout_ms: int | msgspec.UnsetType | None = msgspec.UNSET
+    zombie_timeout_ms: int | msgspec.UnsetType | None = msgspec.UNSET
     paused: bool | msgspec.UnsetType = msgspec.UNSET
     active: bool | msgspec.UnsetType = msgspec.UNSET
 
