@@ -167,7 +167,7 @@ class Engine:
         if self._desk.open:
             self._hang_bell()
             self._slot.ready()
-            _log.info("child_ready", queue=self._queue.name, worker=self._worker.worker_id)
+            _log.info("worker_ready", queue=self._queue.name, worker=self._worker.worker_id)
         try:
             await self._quiet.wait()
             if self._orphaned:

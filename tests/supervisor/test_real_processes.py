@@ -71,7 +71,7 @@ class Shop:
         return self._ready(queue)
 
     def _ready(self, queue: str) -> list[int]:
-        return [event["pid"] for event in self.program.events("child_ready", queue=queue) if "child" in event]
+        return [event["pid"] for event in self.program.events("child_ready", queue=queue)]
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         try:
