@@ -50,7 +50,7 @@ def preload(settings: Settings) -> None:
     pyodbc is only imported: it makes its first ODBC handle when it first connects, which happens after the fork.
     """
     driver = "sqlserver" if settings.database.url.startswith("mssql") else "sqlite"
-    for module in ("uvloop", "asyncio", "concurrent.futures.thread", f"chokaq.store.{driver}"):
+    for module in ("uvloop", "asyncio", "concurrent.futures.thread", "chokaq.app", f"chokaq.store.{driver}"):
         try:
             importlib.import_module(module)
         except ImportError:
