@@ -18,6 +18,7 @@ from chokaq.worker.limiter import Limiter
 from chokaq.worker.runner import Runners
 from chokaq.worker.settler import Settler
 from chokaq.worker.status import StatusSlot
+from chokaq.worker.suspects import Pace
 
 _log = structlog.get_logger("chokaq")
 
@@ -48,7 +49,7 @@ class Desk:
         self._counts = counts
         self._policies: dict[str, Policy] = {}
         self._live = LiveQueue()
-        self._suspect_runs = False
+        self._pace = Pace()
         self.buffer = Buffer()
         self.limiter = Limiter(queue.max_workers)
         self.open = True
@@ -92,14 +93,24 @@ class Desk:
             self.hand_back_buffer()
 
     def pass_on_suspects(self) -> None:
-        """Leave jobs that crashed a process before to other children when more than a few of them would wait here."""
-        for claim in self.buffer.trim_suspects(max(1, self._queue.buffer_size // 4)):
-            self._settler.settle(claim, outcomes.hand_back(claim.job, outcomes.SUSPECT_DELAY_MS))
+        """Hand back suspects that would take more than half the buffer; under a fleet cap, all that would only wait here."""
+        keep = 0 if self._is_capped else max(1, self._queue.buffer_size // 2)
+        now = time.monotonic()
+        for claim in reversed(self.buffer.trim_suspects(keep)):
+            if claim.lost:
+                self._settler.forget(claim)
+            else:
+                self._settler.settle(claim, outcomes.hand_back(claim.job, self._pace.delay_ms(now, keep)))
+
+    @property
+    def _is_capped(self) -> bool:
+        """True when every lease held counts against a fleet-wide cap."""
+        return self._live.fleet_max_workers is not None or self._queue.fleet_max_workers is not None
 
     def pump(self) -> None:
         """Start what may start. Every slot taken here is given back in `_ended`."""
         while self.open and self.limiter.free and not self._settler.is_full:
-            claim = self.buffer.pop(suspects=not self._suspect_runs)
+            claim = self.buffer.pop(suspects=not self._pace.one_runs)
             if claim is None:
                 break
             if claim.lost:
@@ -110,7 +121,8 @@ class Desk:
                 self._counts.unknown_types += 1
                 self._settler.settle(claim, outcomes.unknown_type(claim.job, claim.policy, self._queue.name))
                 continue
-            self._suspect_runs = self._suspect_runs or claim.is_suspect
+            if claim.is_suspect:
+                self._pace.began(time.monotonic())
             self.limiter.acquire()
             self._settler.start(claim)
         self.changed()
@@ -139,7 +151,7 @@ class Desk:
         """The claim's slot is free: its handler has ended, or its start came to nothing."""
         self.limiter.release()
         if claim.is_suspect:
-            self._suspect_runs = False
+            self._pace.ended(time.monotonic())
         self.pump()
 
     def _policy(self, type_key: str) -> Policy:

@@ -29,7 +29,7 @@ _BAD_VALUES = (ValueError, TypeError, OverflowError)
 """Raised by a driver or codec for a value it cannot send: as final as the store's own refusal."""
 
 
-class LaneClosed(Exception):  # noqa: N818 - says what happened
+class LaneClosed(Exception):
     """The lane was closed while a call waited for the store."""
 
 

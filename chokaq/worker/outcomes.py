@@ -14,8 +14,6 @@ from chokaq.worker.claims import Change, Operation
 Outcome = tuple[Operation, Change]
 
 SUCCEEDED: Outcome = (Operation.SUCCEED, None)
-SUSPECT_DELAY_MS = 5_000
-"""A job that has crashed a process before and would wait behind others of its kind is handed back for this long."""
 _OWN_VERDICTS = (FatalError, Throttled)
 """A handler that says so outright knows what it says, also when it was being stopped."""
 

@@ -1,4 +1,4 @@
-"""The small parts of a child: limiter, buffer, timers, isolation."""
+"""The small parts of a child: limiter, buffer, pace of suspects, timers, isolation."""
 
 import asyncio
 from contextvars import ContextVar
@@ -12,6 +12,7 @@ from chokaq.worker.buffer import Buffer
 from chokaq.worker.claims import Claim
 from chokaq.worker.isolation import Isolated
 from chokaq.worker.limiter import Limiter
+from chokaq.worker.suspects import LATEST, SOONEST, Pace
 from chokaq.worker.timers import Timers
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -81,6 +82,41 @@ def test_the_last_suspects_are_the_ones_that_leave() -> None:
     assert buffer.trim_suspects(1) == suspects[:0:-1]
     assert buffer.trim_suspects(3) == []
     assert (buffer.suspects, len(buffer)) == (1, 1)
+
+
+def test_one_suspect_runs_from_its_start_to_its_end() -> None:
+    pace = Pace()
+    assert not pace.one_runs
+    pace.began(5.0)
+    assert pace.one_runs
+    pace.ended(5.1)
+    assert not pace.one_runs
+
+
+def test_quick_suspects_come_back_soon_and_spread() -> None:
+    pace = Pace()
+    delays = [pace.delay_ms(100.0, 10) for _ in range(40)]
+    assert delays[0] == SOONEST * 1000
+    assert delays == sorted(delays)
+    assert delays[-1] <= 700
+
+
+def test_slow_suspects_come_back_late_but_never_later_than_the_bound() -> None:
+    pace, now = Pace(), 0.0
+    for _ in range(20):
+        pace.began(now)
+        now += 0.5
+        pace.ended(now)
+    assert 1_400 < pace.delay_ms(now, 2) < 1_600
+    assert [pace.delay_ms(now, 2) for _ in range(1_000)][-1] == LATEST * 1000
+    assert 1_400 < pace.delay_ms(now + 10, 2) < 1_600
+
+
+def test_a_suspect_that_blocks_the_line_keeps_the_others_away() -> None:
+    pace = Pace()
+    pace.began(0.0)
+    assert pace.delay_ms(0.0, 1) == SOONEST * 1000
+    assert pace.delay_ms(60.0, 1) == LATEST * 1000
 
 
 async def test_deadlines_fire_in_order_and_never_early() -> None:

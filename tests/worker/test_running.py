@@ -5,10 +5,13 @@ import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 
+import pytest
+
 from chokaq.config.settings import Policy
 from chokaq.jobs.context import JobContext
 from chokaq.lifecycle.errors import FatalError, Throttled
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
+from chokaq.store.records import QueueChange
 from chokaq.worker.status import ExitCode
 
 from .harness import QUEUE, House, Send, eventually, reached
@@ -266,16 +269,55 @@ async def test_jobs_that_crashed_a_process_before_run_one_at_a_time(house: House
     assert most == 1
 
 
-async def test_suspects_beyond_a_few_are_left_to_other_children(build: Callable[..., House]) -> None:
-    house, go = build(prefetch=4), asyncio.Event()
-
+async def test_the_suspects_of_one_crash_are_through_within_seconds(house: House) -> None:
     @house.app.handler(Send)
-    async def handle(_job: Send) -> None:
-        await go.wait()
+    async def handle(_job: Send) -> None: ...
 
-    for job in house.enqueue(6):
+    for job in house.enqueue(50):
         house.lab.put(job, CrashCount=1)
     async with house.child() as child:
-        await eventually(lambda: child.counts.released == 4, "handed back but the one that runs and the one that waits")
-        assert house.held() == 2
+        await eventually(lambda: child.counts.succeeded == 50, "done", seconds=8)
+    assert child.counts.released > 0
+
+
+async def test_suspects_that_wait_take_half_the_buffer_at_most_and_sound_jobs_pass_them(
+    build: Callable[..., House],
+) -> None:
+    house, go = build(prefetch=4, max_workers=2), asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send, ctx: JobContext) -> None:
+        if ctx.priority == 99:
+            await go.wait()
+
+    suspects = house.enqueue(12, priority=99)
+    for job in suspects:
+        house.lab.put(job, CrashCount=1)
+    house.enqueue(20)
+    async with house.child() as child:
+        await eventually(lambda: child.counts.succeeded == 20, "the sound ones are done")
+        await eventually(lambda: house.held() == 3, "one suspect runs, two wait here")
         go.set()
+        await eventually(lambda: child.counts.succeeded == 32, "done")
+    assert child.slot.most == 2
+
+
+@pytest.mark.parametrize("where", ["yaml", "override"])
+async def test_under_a_fleet_cap_no_suspect_holds_a_lease_only_to_wait(build: Callable[..., House], where: str) -> None:
+    house, go = build(max_workers=4, fleet_max_workers=3 if where == "yaml" else None), asyncio.Event()
+    if where == "override":
+        house.session.set_queue(QUEUE, QueueChange(fleet_max_workers=3), "ops")
+
+    @house.app.handler(Send)
+    async def handle(_job: Send, ctx: JobContext) -> None:
+        if ctx.priority == 99:
+            await go.wait()
+
+    for job in house.enqueue(6, priority=99):
+        house.lab.put(job, CrashCount=1)
+    house.enqueue(5)
+    async with house.child() as child:
+        await eventually(lambda: child.counts.succeeded == 5, "the sound ones pass")
+        await eventually(lambda: house.held() == 1, "only the suspect that runs holds a lease")
+        go.set()
+        await eventually(lambda: child.counts.succeeded == 11, "done")
