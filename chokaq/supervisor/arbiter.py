@@ -211,25 +211,27 @@ class Arbiter:
 
     # ── telling the world ─────────────────────────────────────────────────────────────────────────────────────────────
     def _tell(self, now: float) -> None:
-        ready = self.crew.ready and self._shutdown is None
-        if ready != self._was_ready:
-            self._was_ready = ready
-            log.info("supervisor_ready" if ready else "supervisor_not_ready")
-            if ready:
-                self._notifier.ready()
+        hindrance = self.crew.hindrance if self._shutdown is None else "stopping"
+        ready = hindrance is None
+        if ready and not self._was_ready:
+            log.info("supervisor_ready")
+            self._notifier.ready()
+        elif self._was_ready and not ready:
+            (log.warning if self._shutdown is None else log.info)("supervisor_not_ready", problem=hindrance)
+        self._was_ready = ready
         if self._reloading and not self._rollout.busy:
             self._reloading = False
             self._notifier.ready()
         self.board.set_ready(ready)
-        self._notifier.status(self._status())
+        self._notifier.status(self._status(hindrance))
         self._notifier.beat(now)
 
-    def _status(self) -> str:
+    def _status(self, hindrance: str | None) -> str:
         if self._shutdown is not None:
             return f"stopping, {self.crew.count} children left"
         grouped = self.crew.queues()
         parts = [f"{queue} {sum(post.is_live for post in posts)}/{len(posts)}" for queue, posts in grouped.items()]
-        return ("ready: " if self._was_ready else "not ready: ") + ", ".join(parts)
+        return ("ready: " if hindrance is None else f"not ready ({hindrance}): ") + ", ".join(parts)
 
     def _leave_in_child(self) -> None:
         self._pipe.close_in_child()

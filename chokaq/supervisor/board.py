@@ -25,6 +25,8 @@ MIN_RUNNERS = 1_024
 """Entries per slot at least: max_workers can be raised live, the board cannot grow after the forks."""
 
 _STATE, _PULSE, _LAG, _RUNNING, _BUFFERED, _COMPLETED, _MEMORY, _HIGH, _ID_MARK, _ID = range(10)
+_AWAY = 13
+"""The first word behind the worker id. 1: the store does not answer; a wiped slot says that it does."""
 _WRITING = 1
 _READ_TRIES = 5
 _ENTRY = struct.Struct("=qd26s")
@@ -60,6 +62,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     buffered: int = 0
     completed: int = 0
     memory_kb: int = 0
+    reaches_store: bool = True
+    """False while the store does not answer this child."""
     handlers: tuple[Running, ...] = ()
 
     def overdue(self, now: float) -> list[Held]:
@@ -99,6 +103,10 @@ class BoardSlot:
         """Tell that the child claims from now on; counts as a pulse."""
         self._words[self._base + _PULSE] = time.monotonic_ns()
         self._words[self._base + _STATE] = SlotState.READY
+
+    def reaches_store(self, reachable: bool) -> None:
+        """Tell whether the store answers this child."""
+        self._words[self._base + _AWAY] = not reachable
 
     def draining(self) -> None:
         """Tell that the child claims no more."""
@@ -148,7 +156,7 @@ class Board:
 
     @property
     def ready(self) -> bool:
-        """True when every queue had a live child at the supervisor's last look."""
+        """True when every queue had a live child that reached the store, at the supervisor's last look."""
         return bool(self.words[self.slots * self._slot_words])
 
     def set_ready(self, ready: bool) -> None:
@@ -196,8 +204,13 @@ class Board:
             buffered=header[_BUFFERED],
             completed=header[_COMPLETED],
             memory_kb=header[_MEMORY],
+            reaches_store=self.reaches_store(number),
             handlers=self._read_handlers(base, min(self.runners, header[_HIGH])),
         )
+
+    def reaches_store(self, number: int) -> bool:
+        """False while the store does not answer the child of that slot."""
+        return not self.words[self.base(number) + _AWAY]
 
     def close(self) -> None:
         """Unmap; for tests, the program keeps it to its end."""

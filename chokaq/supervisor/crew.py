@@ -81,9 +81,25 @@ class Crew:
 
     @property
     def ready(self) -> bool:
-        """True when every queue has a live child that is ready."""
+        """True when every queue has a live child that is ready and reaches the store."""
+        return self.hindrance is None
+
+    @property
+    def hindrance(self) -> str | None:
+        """Why the program is not ready, naming the queues; None when it is."""
         grouped = self.queues()
-        return bool(grouped) and all(any(post.is_live for post in posts) for posts in grouped.values())
+        live = {queue: [post.current for post in posts if post.is_live] for queue, posts in grouped.items()}
+        without = [queue for queue, children in live.items() if not children]
+        away = [queue for queue, children in live.items() if children and not any(map(self._reaches_store, children))]
+        reasons = [] if grouped else ["no queue is open"]
+        if without:
+            reasons.append(f"no live child: {', '.join(without)}")
+        if away:
+            reasons.append(f"the store does not answer: {', '.join(away)}")
+        return "; ".join(reasons) or None
+
+    def _reaches_store(self, child: Child | None) -> bool:
+        return child is not None and self.board.reaches_store(child.slot)
 
     def living(self) -> Iterator[tuple[Post, Child]]:
         """Every queue child with its post."""

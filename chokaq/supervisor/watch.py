@@ -37,7 +37,10 @@ class Watch:
                 self._crew.kill(child, child.drain_reason or "grace_over")
             elif child.ready_at is None:
                 limit = post.assignment.settings.supervisor.boot_timeout
-                if now - child.forked_at > limit:
+                # A successor that waits for a store which is away (C30) is not at fault; one that has never worked here may
+                # have been given a wrong address.
+                waits = post.been_ready and not self._crew.board.reaches_store(child.slot)
+                if now - child.forked_at > limit and not waits:
                     log.error("boot_timeout", child=post.name, pid=child.pid, seconds=limit)
                     self._crew.kill(child, "boot_timeout")
             elif now >= self._judge_from:

@@ -21,6 +21,7 @@ from chokaq.worker.fetcher import Fetcher
 from chokaq.worker.lane import CallLane, Lane
 from chokaq.worker.orphan import start_watchdog
 from chokaq.worker.pulse import PulseLane, Vitals, pulse_board
+from chokaq.worker.reach import Reach
 from chokaq.worker.runner import Runners
 from chokaq.worker.settler import Settler
 from chokaq.worker.status import ExitCode, StatusSlot
@@ -83,8 +84,9 @@ class Engine:
         Raises StoreMisconfigured, SchemaMismatch or StoreRefused while booting; an unavailable store is waited for.
         """
         lanes: list[Lane] = [self._claim_lane]
+        self._slot.identify(self._info.worker_id)
+        reach = Reach(self._slot, lanes)
         try:
-            self._slot.identify(self._info.worker_id)
             await self._claim_lane.start()
             worker = await self._claim_lane.call("register_worker", lambda session: session.register_worker(self._info))
             lanes += self._assemble(worker)
@@ -95,6 +97,7 @@ class Engine:
                 await self._serve(lanes)
         finally:
             await self._close(lanes)
+            reach.close()
         if self._orphaned:
             return ExitCode.ORPHANED
         return ExitCode.RETIRED if self._retired and not self._told_to_stop else ExitCode.DONE

@@ -45,6 +45,7 @@ class Lane(ABC):
         self._session: Session | None = None
         self._closing = threading.Event()
         self._down_since: float | None = None
+        self._asked_at: float | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._main, name=f"chokaq-{name}", daemon=True)
@@ -68,6 +69,11 @@ class Lane(ABC):
         self._wake()
         if self._thread.is_alive():
             await asyncio.wait((self._ended,))
+
+    def unanswered_for(self, now: float) -> float:
+        """Seconds, at `now` (time.monotonic()), that the call under way has had no answer, repeats included; 0 without one."""
+        asked_at = self._asked_at
+        return 0.0 if asked_at is None else now - asked_at
 
     # ── for the lanes ─────────────────────────────────────────────────────────────────────────────────────────────────
     @abstractmethod
@@ -99,14 +105,17 @@ class Lane(ABC):
     def _until_known(self, what: str, call: Callable[[Session], T], *, booting: bool = False) -> T:
         """Call the store, again and again until it answers. Raises StoreRefused, LaneClosed; booting: every lasting error."""
         tries = 0
+        self._asked_at = time.monotonic()
         while True:
             try:
                 answer = call(self._connect())
             except StoreRefused:
                 self._counts.store_errors += 1
+                self._asked_at = None
                 raise
             except _BAD_VALUES as error:
                 self._counts.store_errors += 1
+                self._asked_at = None
                 raise StoreRefused(f"{what}: {type(error).__name__}: {error}") from error
             except (SchemaMismatch, StoreMisconfigured, ImportError) as error:
                 if booting:
@@ -154,6 +163,7 @@ class Lane(ABC):
             )
 
     def _answered(self) -> None:
+        self._asked_at = None
         if self._down_since is not None:
             _log.warning("store_available", lane=self.name, seconds=round(time.monotonic() - self._down_since, 1))
             self._down_since = None

@@ -42,6 +42,10 @@ class StatusSlot(Protocol):
         """The handler in that runner has ended."""
         ...
 
+    def reaches_store(self, reachable: bool) -> None:
+        """False while the store has not answered this child for some seconds; from boot on, several times a second."""
+        ...
+
     def draining(self) -> None:
         """The child claims no more."""
         ...

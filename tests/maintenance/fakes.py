@@ -145,6 +145,9 @@ class FakeSlot:
     def end(self, _runner: int) -> None:
         """Nothing."""
 
+    def reaches_store(self, reachable: bool) -> None:
+        """Nothing."""
+
     def draining(self) -> None:
         """Nothing."""
 

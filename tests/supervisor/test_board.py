@@ -35,11 +35,13 @@ def test_everything_a_child_tells_is_read_back(board: Board) -> None:
     slot.identify(WORKER)
     slot.ready()
     slot.pulse(loop_lag_ms=3, running=2, buffered=5, completed=70, memory_kb=81_000)
+    slot.reaches_store(False)
     slot.begin(0, Held("A" * 26, 1), 12.5)
     slot.begin(7, Held("B" * 26, 2**31), float("inf"))
     now = time.monotonic()
     read = board.read(number)
     assert (read.state, read.worker_id) == (SlotState.READY, WORKER)
+    assert not read.reaches_store
     assert (read.loop_lag_ms, read.running, read.buffered, read.completed, read.memory_kb) == (3, 2, 5, 70, 81_000)
     assert [(handler.job, handler.hard_deadline) for handler in read.handlers] == [
         (Held("A" * 26, 1), 12.5),
@@ -61,7 +63,9 @@ def test_a_slot_of_a_dead_child_is_wiped_before_its_next_use(board: Board) -> No
         number = taken(board)
         read = board.read(number)
         assert (read.worker_id, read.handlers, read.pulse_at, read.completed) == (None, (), None, 0)
+        assert read.reaches_store
         slot = board.slot(number)
+        slot.reaches_store(False)
         slot.identify(WORKER)
         slot.begin(5, Held("A" * 26, 1), 1.0)
         slot.pulse(loop_lag_ms=0, running=1, buffered=0, completed=9, memory_kb=1)

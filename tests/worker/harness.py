@@ -39,6 +39,7 @@ class Slot:
         self.worker_id: str | None = None
         self.is_ready = asyncio.Event()
         self.is_draining = False
+        self.reaches: bool | None = None
         self.begun: list[tuple[int, Held, float]] = []
         self.running: dict[int, Held] = {}
         self.most = 0
@@ -60,6 +61,9 @@ class Slot:
 
     def end(self, runner: int) -> None:
         del self.running[runner]
+
+    def reaches_store(self, reachable: bool) -> None:
+        self.reaches = reachable
 
     def draining(self) -> None:
         self.is_draining = True

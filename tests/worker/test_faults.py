@@ -8,9 +8,10 @@ import pytest
 
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.store.errors import SchemaMismatch, StoreMisconfigured, StoreRefused, StoreUnavailable
+from chokaq.worker import reach
 from chokaq.worker.status import ExitCode
 
-from .harness import House, Send, eventually, reached
+from .harness import House, Running, Send, eventually, reached
 
 
 class Trouble:
@@ -119,6 +120,49 @@ async def test_c30_an_outage_neither_fails_a_job_nor_ends_the_child(house: House
         await eventually(lambda: child.counts.succeeded == 30, "resumed")
     assert {house.view(job).attempt_count for job in ids} == {1}
     assert house.store.sessions > 3
+
+
+@pytest.mark.parametrize("how", ["refuses", "hangs"])
+async def test_c30_the_board_tells_that_the_store_does_not_answer(
+    house: House, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(reach, "PATIENCE", 0.2)
+    back = threading.Event()
+    back.set()
+
+    def before(_name: str, _args: tuple[object, ...]) -> None:
+        if how == "hangs":
+            back.wait(20)
+        elif not back.is_set():
+            raise StoreUnavailable("restarting")
+
+    house.store.before = before
+    async with house.child() as child:
+        assert child.slot.reaches is True
+        back.clear()
+        await eventually(lambda: child.slot.reaches is False, "not reached")
+        back.set()
+        await eventually(lambda: child.slot.reaches is True, "reached again")
+
+
+async def test_c30_a_child_that_cannot_boot_for_want_of_a_store_says_so(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reach, "PATIENCE", 0.1)
+    back = threading.Event()
+
+    def connect() -> None:
+        if not back.is_set():
+            raise StoreUnavailable("not there yet")
+
+    house.store.connect = connect
+    child = Running(house)
+    await eventually(lambda: child.slot.reaches is False, "not reached")
+    assert not child.slot.is_ready.is_set()
+    back.set()
+    await child.ready()
+    await eventually(lambda: child.slot.reaches is True, "reached")
+    assert await child.drain() is ExitCode.DONE
 
 
 async def test_a_set_the_store_refuses_is_split_until_the_bad_job_is_alone(house: House) -> None:

@@ -42,7 +42,9 @@ class Script(msgspec.Struct):
     completed: int = 0
     memory_kb: int = 50_000
     only_pid: int | None = None
-    """The child that the two figures above are meant for; the others show none."""
+    """The child that the figures above, and `store`, are meant for; the others show none."""
+    store: bool = True
+    """Whether the store answers; with `boot` `hang`, too."""
     stalled: bool = False
     """No pulse after the first."""
     term: str = "exit"
@@ -70,6 +72,7 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
     if now.boot == "crash":
         os.kill(os.getpid(), signal.SIGKILL)
     while now.boot == "hang":
+        slot.reaches_store(now.store)
         signal.sigtimedwait(set(), 0.05)
         now = script(queue.name)
     slot.identify(new_id())
@@ -84,8 +87,9 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
         for runner in [runner for runner in begun if runner >= len(now.running)]:
             begun.discard(runner)
             slot.end(runner)
+        meant = now.only_pid in (None, os.getpid())
+        slot.reaches_store(now.store or not meant)
         if first or not now.stalled:
-            meant = now.only_pid in (None, os.getpid())
             completed, memory_kb = (now.completed, now.memory_kb) if meant else (0, 1)
             slot.pulse(loop_lag_ms=0, running=len(begun), buffered=0, completed=completed, memory_kb=memory_kb)
         if first:

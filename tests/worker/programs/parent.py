@@ -24,6 +24,8 @@ class Slot:
 
     def end(self, runner: int) -> None: ...
 
+    def reaches_store(self, reachable: bool) -> None: ...
+
     def draining(self) -> None:
         print("draining", flush=True)
 
