@@ -49,15 +49,18 @@ class MaintenanceLoop:
         link: StoreLink,
         channel: socket.socket,
         slot: StatusSlot,
+        *,
         memory_kb: Callable[[], int] = lambda: 0,
+        ring: Callable[[str], None] = lambda _queue: None,
     ) -> None:
+        """`ring`: wakes an idle child of a queue on this host."""
         self.orphaned = False
         self._settings = settings
         self._link = link
         self._channel = channel
         self._slot = slot
         self._memory_kb = memory_kb
-        self._releases = Releases(lambda queue: crash_policies(settings, queue))
+        self._releases = Releases(lambda queue: crash_policies(settings, queue), ring)
         heartbeats = [queue.heartbeat for queue in settings.queues.values()]
         self._heartbeat = max(heartbeats, default=DEFAULT_HEARTBEAT)
         self._lead = Lead(settings.maintenance.rescue_interval, self._heartbeat)

@@ -20,6 +20,7 @@ from chokaq.config.settings import Settings
 from chokaq.jobs.ids import new_id
 from chokaq.maintenance.link import StoreLink
 from chokaq.maintenance.loop import MaintenanceLoop
+from chokaq.store.doorbell import Doorbell
 from chokaq.store.errors import SchemaMismatch, StoreMisconfigured
 from chokaq.store.open import open_store
 from chokaq.store.records import WorkerInfo
@@ -49,9 +50,11 @@ def run_maintenance(settings: Settings, notices: socket.socket, slot: StatusSlot
     )
     slot.identify(worker.worker_id)
     try:
-        link = StoreLink(open_store(settings.database), worker)
+        store = open_store(settings.database)
+        link = StoreLink(store, worker)
         try:
-            loop = MaintenanceLoop(whole, link, notices, slot, resident_kb)
+            ring = Doorbell(store.identity).ring
+            loop = MaintenanceLoop(whole, link, notices, slot, memory_kb=resident_kb, ring=ring)
             return _serve(loop, notices, parent_pid, settings.supervisor.shutdown_grace)
         finally:
             link.close()

@@ -27,8 +27,10 @@ class _Case(msgspec.Struct):
 class Releases:
     """Notices that are not carried out yet, oldest first."""
 
-    def __init__(self, policies: Callable[[str], CrashPolicies]) -> None:
+    def __init__(self, policies: Callable[[str], CrashPolicies], ring: Callable[[str], None]) -> None:
+        """`ring` is called with the queue whenever jobs have gone back to it: an idle child need not wait for its poll."""
         self._policies = policies
+        self._ring = ring
         self._cases: deque[_Case] = deque()
 
     def add(self, notice: Notice) -> None:
@@ -56,6 +58,8 @@ class Releases:
             log.exception("release_refused", worker_id=notice.worker_id, queue=notice.queue, error=str(error))
             return None
         case.so_far = _sum(case.so_far, released)
+        if released.pending:
+            self._ring(notice.queue)
         if not released.done:
             return None
         self._cases.remove(case)

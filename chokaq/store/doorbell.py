@@ -40,11 +40,13 @@ class Bell:
                 rings += 1
         return rings
 
-    def close(self) -> None:
-        """Take the socket off its folder and close it; harmless when repeated."""
+    def close(self) -> int:
+        """Take the socket off its folder and close it; harmless when repeated. Returns how many rings still waited."""
         with contextlib.suppress(OSError):
             self._path.unlink()
+        rings = self.drain()
         self._socket.close()
+        return rings
 
 
 class Doorbell:

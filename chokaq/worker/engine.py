@@ -11,7 +11,6 @@ import structlog
 from chokaq.config.settings import QueueSettings, Settings
 from chokaq.jobs.dispatch import Dispatcher
 from chokaq.lifecycle.states import DeathCause
-from chokaq.store.doorbell import Bell, Doorbell
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import CrashPolicies, DeathNotice, Fetch, Registration, WorkerInfo
 from chokaq.worker.claims import Claim, Operation
@@ -19,6 +18,7 @@ from chokaq.worker.counts import Counts
 from chokaq.worker.desk import Desk
 from chokaq.worker.fetcher import Fetcher
 from chokaq.worker.lane import CallLane, Lane
+from chokaq.worker.listening import Listener
 from chokaq.worker.orphan import start_watchdog
 from chokaq.worker.pulse import PulseLane, Vitals, pulse_board
 from chokaq.worker.reach import Reach
@@ -31,6 +31,8 @@ _LAST_WORDS = 5.0
 """Seconds before the end of the grace at which handlers are cancelled."""
 _ORPHAN_MARGIN = 2.0
 """Seconds before its end at which an orphan gives up what still runs."""
+_RETURNS = (Operation.RETRY, Operation.RELEASE)
+"""What brings jobs back to Pending."""
 _MAX_THREADS = 1_024
 """Threads are made as they are needed; the limiter, not the pool, bounds how many handlers run."""
 
@@ -71,7 +73,7 @@ class Engine:
         self._quiet = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._timers: list[asyncio.TimerHandle] = []
-        self._bell: Bell | None = None
+        self._listener = Listener(store.identity, queue.name, self._heard)
         self._desk: Desk | None = None
         self._told_to_stop = False
         self._retired = False
@@ -137,6 +139,7 @@ class Engine:
             deliver=self._deliver,
         )
         runners.spawn = lambda index: self._spawn(runners.run(index), f"runner-{index}")
+        self._fetcher.pass_on, self._fetcher.listen = self._listener.pass_on, self._listener.hang
         settler.after_set = self._after_set
         desk.changed = self._changed
         pulse = PulseLane(
@@ -168,7 +171,7 @@ class Engine:
         )
         endless.append(self._spawn(self._fetcher.run(), "fetcher"))
         if self._desk.open:
-            self._hang_bell()
+            self._listener.hang()
             self._slot.ready()
             _log.info("worker_ready", queue=self._queue.name, worker=self._worker.worker_id)
         try:
@@ -196,7 +199,7 @@ class Engine:
     async def _close(self, lanes: list[Lane]) -> None:
         for timer in self._timers:
             timer.cancel()
-        self._take_bell_down()
+        self._listener.take_down()
         for lane in lanes:
             await lane.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
@@ -230,7 +233,16 @@ class Engine:
         assert self._desk is not None
         if operation is not Operation.START:
             self._fetcher.lease_ended()
+        if operation in _RETURNS:
+            if self._desk.open:
+                self._fetcher.returned()
+            else:
+                # Handed back for others: those that are idle need not wait for their next poll.
+                self._listener.ring_others()
         self._desk.pump()
+
+    def _heard(self) -> None:
+        self._fetcher.ring()
 
     def _turned(self) -> None:
         """Four times a second."""
@@ -240,33 +252,13 @@ class Engine:
     def _stop_claiming(self) -> None:
         if self._desk is not None and self._desk.open:
             self._slot.draining()
-            self._take_bell_down()
+            self._listener.take_down()
             self._desk.close()
             self._fetcher.nudge()
             self._changed()
 
     def _later(self, delay: float, call: Callable[[], None]) -> None:
         self._timers.append(asyncio.get_running_loop().call_later(delay, call))
-
-    # ── doorbell ──────────────────────────────────────────────────────────────────────────────────────────────────────
-    def _hang_bell(self) -> None:
-        try:
-            bell = self._bell = Doorbell(self._store.identity).listen(self._queue.name)
-        except OSError as error:
-            _log.warning("doorbell_unavailable", queue=self._queue.name, error=str(error))
-            return
-
-        def rung() -> None:
-            if bell.drain():
-                self._fetcher.ring()
-
-        asyncio.get_running_loop().add_reader(bell.fileno(), rung)
-
-    def _take_bell_down(self) -> None:
-        if self._bell is not None:
-            asyncio.get_running_loop().remove_reader(self._bell.fileno())
-            self._bell.close()
-            self._bell = None
 
     # ── without a supervisor ──────────────────────────────────────────────────────────────────────────────────────────
     def _is_orphan(self) -> bool:

@@ -2,6 +2,9 @@
 
 One fetch at a time, numbered 1, 2, 3 …; the lane repeats a number until its answer is known. What ends a nap: the doorbell, room
 in the buffer, the next due job, the end of the poll interval.
+
+A ring that this child has no room for is passed on, and its bell stays down until it next rests with room: the ring goes to a
+sibling that may be idle, and a host whose children are all full is rung no more.
 """
 
 import asyncio
@@ -70,10 +73,15 @@ class Fetcher:
         self._polls = 0
         self._tries = 0
         self._nudged = False
+        self._rung = False
         self._nap: asyncio.Future[None] | None = None
         self._idle_for_room = False
         self.claiming = False
         """True while a fetch that may claim jobs is under way."""
+        self.pass_on: Callable[[], None] = lambda: None
+        """Called with a ring this child has no room for: takes its bell down and rings for a sibling."""
+        self.listen: Callable[[], bool] = lambda: True
+        """Called before a rest with room: sees to it that the bell hangs; False when it had been down until now."""
 
     @property
     def is_capped(self) -> bool:
@@ -83,8 +91,11 @@ class Fetcher:
     def ring(self) -> None:
         """A job was committed on this host: ask at once, if jobs are wanted."""
         if self._wanted():
+            self._rung = True
             self._polls = self._tries = 0
             self._wake()
+        else:
+            self.pass_on()
 
     def room_made(self) -> None:
         """A slot or a place in the buffer has become free."""
@@ -95,6 +106,11 @@ class Fetcher:
         """A transition was answered: under a fleet cap that is what makes room."""
         if self.is_capped and self._nap is not None and self._wanted():
             self._polls = self._tries = 0
+            self._wake()
+
+    def returned(self) -> None:
+        """Jobs have gone back to the queue: a look tells when the first of them is due."""
+        if self._nap is not None and self._wanted():
             self._wake()
 
     def nudge(self) -> None:
@@ -111,9 +127,13 @@ class Fetcher:
         while True:
             size = self._wanted()
             self._idle_for_room = size == 0
+            if self._rung and size == 0:
+                self._rung = False
+                self.pass_on()
             idle = _SYNC - (self._loop.time() - self._asked_at)
             delay = idle if size == 0 and idle > 0 else await self._ask(size)
-            if delay > 0:
+            # With the bell hung up just now: look once more, for what was committed meanwhile rang nobody here.
+            if delay > 0 and (self._idle_for_room or self.listen()):
                 await self._sleep(delay)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -129,11 +149,14 @@ class Fetcher:
 
     async def _ask(self, size: int) -> float:
         """One fetch; returns how long to rest after it, in seconds."""
+        rung, self._rung = self._rung, False
         try:
             fetch = await self._call(size)
         except StoreRefused as error:
             _log.error("fetch_refused", queue=self._queue.name, error=str(error))
             return _REFUSED_PAUSE
+        # A ring counts until all it may have stood for is claimed: should this child be full by then, a sibling hears of it.
+        self._rung = self._rung or (rung and fetch.next_due_ms == 0)
         return self._rest(size, fetch)
 
     async def _call(self, size: int) -> Fetch:

@@ -27,7 +27,10 @@ class Bench:
 
     def __init__(self) -> None:
         self.store, self.slot, self.boss = FakeStore(), FakeSlot(), Boss()
-        self.loop = MaintenanceLoop(SETTINGS, StoreLink(self.store, WORKER), self.boss.theirs, self.slot)
+        self.rung: list[str] = []
+        self.loop = MaintenanceLoop(
+            SETTINGS, StoreLink(self.store, WORKER), self.boss.theirs, self.slot, ring=self.rung.append
+        )
         self.now = 1_000.0
         self.ended = False
 
@@ -74,6 +77,16 @@ def test_a_release_goes_on_until_nothing_is_left(bench: Bench) -> None:
     bench.turns()
     assert bench.store.names() == ["register_worker"] + ["release_worker"] * 3
     assert bench.boss.acks() == [1]
+
+
+def test_an_idle_child_is_woken_for_what_a_dead_one_held(bench: Bench) -> None:
+    bench.store.released.extend([Released(zombies=1), Released(pending=3)])
+    bench.boss.tell(1, "A" * 26)
+    bench.turns()
+    assert bench.rung == []
+    bench.boss.tell(2, "B" * 26)
+    bench.turns()
+    assert bench.rung == ["emails"]
 
 
 def test_the_same_notice_twice_is_carried_out_once_while_it_waits(bench: Bench) -> None:

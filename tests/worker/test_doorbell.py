@@ -1,13 +1,16 @@
 """The doorbell is lossy, never blocks and never raises."""
 
+import asyncio
 import os
 import socket
 import stat
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from chokaq.store.doorbell import Doorbell
+from chokaq.worker.listening import Listener
 
 
 @pytest.fixture
@@ -111,3 +114,36 @@ def test_a_long_runtime_folder_still_works(tmp_path: Path, monkeypatch: pytest.M
     doorbell.ring("emails")
     assert bell.drain() == 1
     bell.close()
+
+
+def test_a_bell_that_is_closed_tells_how_many_rings_nobody_heard(doorbell: Doorbell) -> None:
+    bell = doorbell.listen("emails")
+    doorbell.ring("emails")
+    doorbell.ring("emails")
+    assert bell.close() == 2
+    assert bell.close() == 0
+
+
+async def test_rings_that_wait_on_a_bell_taken_down_reach_a_sibling(doorbell: Doorbell) -> None:
+    heard = asyncio.Event()
+    full = Listener("file:/somewhere/jobs.db", "emails", lambda: None)
+    assert full.hang() is False
+    assert full.hang() is True
+    doorbell.ring("emails")
+    idle = Listener("file:/somewhere/jobs.db", "emails", heard.set)
+    idle.hang()
+    full.take_down()
+    await asyncio.wait_for(heard.wait(), 10)
+    idle.take_down()
+    full.take_down()
+    assert list(doorbell.folder("emails").iterdir()) == []
+
+
+async def test_a_folder_that_is_not_ours_alone_is_complained_of_once(doorbell: Doorbell) -> None:
+    doorbell.folder("emails").mkdir(mode=0o755)
+    doorbell.folder("emails").chmod(0o755)
+    deaf = Listener("file:/somewhere/jobs.db", "emails", lambda: None)
+    with capture_logs() as logs:
+        assert deaf.hang()
+        assert deaf.hang()
+    assert [log["event"] for log in logs] == ["doorbell_unavailable"]

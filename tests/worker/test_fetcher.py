@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from chokaq.config.settings import QueueSettings
+from chokaq.config.settings import Policy, QueueSettings
+from chokaq.jobs.context import JobContext
 from chokaq.store.doorbell import Doorbell
 from chokaq.store.records import Fetch, FetchedJob, LiveQueue, QueueChange, Registration
 from chokaq.worker.counts import Counts
 from chokaq.worker.fetcher import Fetcher
 
-from .harness import QUEUE, House, Send, eventually
+from .harness import QUEUE, House, Running, Send, eventually
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -196,6 +197,122 @@ async def test_a_ring_during_a_fetch_is_not_lost(build: Callable[..., House]) ->
     house.store.after = after
     async with house.child():
         await asyncio.wait_for(done.wait(), 10)
+
+
+def passing(script: Script) -> list[int]:
+    """Notes, for each ring passed on, how many fetches had been answered by then."""
+    passed: list[int] = []
+    script.fetcher.pass_on = lambda: passed.append(len(script.sizes))
+    return passed
+
+
+@pytest.mark.parametrize("why", ["full", "draining"])
+async def test_a_child_without_room_passes_a_ring_on(why: str) -> None:
+    script = Script([])
+    passed = passing(script)
+    script.room.busy, script.room.open = (14, True) if why == "full" else (0, False)
+    script.fetcher.ring()
+    assert passed == [0]
+
+
+async def test_a_ring_for_more_jobs_than_fit_is_passed_on_once_the_child_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Script([answer(5, due=0), answer(9, due=0), answer(due=0), answer(due=0)])
+    passed = passing(script)
+    script.fetcher.ring()
+    await script.play(monkeypatch)
+    assert script.sizes == [14, 9, 0, 0]
+    assert passed == [2]
+
+
+async def test_a_ring_whose_jobs_are_all_claimed_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer(14), answer(), answer()])
+    passed = passing(script)
+    script.fetcher.ring()
+    await script.play(monkeypatch)
+    assert passed == []
+
+
+async def test_a_child_that_was_not_rung_passes_nothing_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer(14, due=0), answer(due=0)])
+    passed = passing(script)
+    await script.play(monkeypatch)
+    assert passed == []
+
+
+async def test_before_it_rests_a_child_hangs_its_bell_and_looks_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer()] * 4)
+    hanging = iter([False, True, True, True])
+    script.fetcher.listen = lambda: next(hanging)
+    await script.play(monkeypatch)
+    assert len(script.naps) == 3
+
+
+async def test_a_full_childs_rings_reach_an_idle_sibling(build: Callable[..., House]) -> None:
+    house = build(max_workers=1, prefetch=0, poll_min=3_600.0, poll_max=3_600.0)
+    go = asyncio.Event()
+    ran: list[str] = []
+
+    @house.app.handler(Send)
+    async def handle(job: Send, ctx: JobContext) -> None:
+        ran.append(ctx.worker_id)
+        if job.n == 0:
+            await go.wait()
+
+    async with house.child() as busy:
+        house.enqueue()
+        Doorbell(house.store.identity).ring(QUEUE)
+        await eventually(lambda: len(ran) == 1, "the first child is full")
+        async with house.child() as idle:
+            await eventually(lambda: len(house.store.named("fetch_jobs")) >= 5, "the second has looked and rests")
+            for n in range(1, 9):
+                house.enqueue(payload=f'{{"n":{n}}}')
+                Doorbell(house.store.identity).ring(QUEUE)
+                await eventually(lambda n=n: idle.counts.succeeded == n, f"job {n} runs in the second child")  # type: ignore[misc]
+            assert set(ran[1:]) == {idle.slot.worker_id}
+            go.set()
+            await eventually(lambda: busy.counts.succeeded == 1, "the first child rests")
+            await idle.drain()
+        # The bell of the first hangs again.
+        house.enqueue(payload='{"n":9}')
+        await eventually(lambda: _rung(house, busy), "job 9 runs in the first child")
+
+
+def _rung(house: House, child: Running) -> bool:
+    Doorbell(house.store.identity).ring(QUEUE)
+    return child.counts.succeeded == 2
+
+
+async def test_what_a_draining_child_hands_back_an_idle_sibling_takes_at_once(build: Callable[..., House]) -> None:
+    house = build(max_workers=1, poll_min=3_600.0, poll_max=3_600.0)
+    go = asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(job: Send) -> None:
+        if job.n == 0:
+            await go.wait()
+
+    house.enqueue(6)
+    async with house.child() as leaving:
+        await eventually(lambda: house.held() == 6, "it holds all of them")
+        async with house.child() as staying:
+            leaving.engine.drain()
+            await eventually(lambda: staying.counts.succeeded == 5, "the buffered ones run elsewhere")
+            go.set()
+
+
+async def test_a_retry_is_seen_as_soon_as_it_is_due(build: Callable[..., House]) -> None:
+    house = build(poll_min=3_600.0, poll_max=3_600.0, policy=Policy(retry_base_delay=0.05, retry_jitter=0.0))
+
+    @house.app.handler(Send)
+    async def handle(_job: Send, ctx: JobContext) -> None:
+        if ctx.attempt < 3:
+            raise ConnectionError("not yet")
+
+    house.enqueue()
+    async with house.child() as child:
+        await eventually(lambda: child.counts.succeeded == 1, "the third attempt")
 
 
 async def test_a_scheduled_job_runs_when_it_is_due(build: Callable[..., House]) -> None:
