@@ -105,4 +105,4 @@ class Proof:
                 self.calls[procedure.rsplit(".", 1)[-1]] += 1
             return inner(session, procedure, *args, **options)
 
-        SqlServerSession._call = counted  # type: ignore[method-assign]
+        SqlServerSession._call = counted  # type: ignore[method-assign, assignment]

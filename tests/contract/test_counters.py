@@ -49,7 +49,7 @@ def work(session: Session, name: str = QUEUE, succeed: int = 5, fail: int = 3, r
     """That many outcomes of each kind."""
     holder = Holder(session, name)
     session.enqueue_jobs(new_jobs(succeed + fail + retry, queue=name))
-    held = holder.take(succeed + fail + retry)
+    held = holder.take_all(succeed + fail + retry)
     holder.succeed(held[:succeed])
     failing, retrying = held[succeed : succeed + fail], held[succeed + fail :]
     session.archive_failed(

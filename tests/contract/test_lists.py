@@ -210,11 +210,10 @@ def test_a_queue_shows_its_figures(session: Session, lab: Lab) -> None:
     done, _, _ = holder.take(3)
     holder.claim(1)
     holder.succeed([done])
-    lab.age(
-        lab.query("SELECT MAX(Id) AS Id FROM {JobsHot} WHERE Status = 0 AND IsReady = 1 AND Queue = ?", QUEUE)[0]["Id"],
-        "DueAtUtc",
-        90_000,
-    )
+    waiting = [
+        row["Id"] for row in lab.rows("JobsHot") if row["Status"] == 0 and row["IsReady"] and row["Queue"] == QUEUE
+    ]
+    lab.age(max(waiting), "DueAtUtc", 90_000)
 
     views = {view.name: view for view in session.list_queues()}
 

@@ -242,8 +242,8 @@ def test_the_counts_of_mixed_traffic_add_up(sessions: Sessions, lab: Lab) -> Non
 def test_many_processes_share_one_store_without_an_error(
     store_options: DatabaseSettings, lab: Lab, store_kind: str
 ) -> None:
-    """ "Database is locked" never reaches a caller: forty processes on one SQLite file; a dozen on the server."""
-    crew, rounds = (40, 6) if store_kind == "sqlite" else (12, 6)
+    """ "Database is locked" never reaches a caller: forty processes on one SQLite file; ten on the server."""
+    crew, rounds = (40, 6) if store_kind == "sqlite" else (10, 6)
 
     reports = run_programs("live_together", crew, store_options, timeout=200, rounds=rounds)
 

@@ -105,10 +105,10 @@ def test_the_script_says_everything_apply_would_run(store: Store) -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(360)
 def test_twenty_cold_starts_install_the_schema_once(empty_place: DatabaseSettings) -> None:
     """C31: simultaneous starts deadlock elsewhere."""
-    reports = run_programs("cold_start", 20, empty_place, timeout=200)
+    reports = run_programs("cold_start", 20, empty_place, timeout=330)
 
     assert sum(bool(report["applied"]) for report in reports) == 1
     assert all(report["created"] for report in reports)

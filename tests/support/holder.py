@@ -38,6 +38,13 @@ class Holder:
         self.start(held)
         return held
 
+    def take_all(self, count: int) -> list[Held]:
+        """Claim and start until this worker has `count` jobs: beside others a claim may come back short."""
+        held: list[Held] = []
+        while len(held) < count:
+            held += self.take(count - len(held))
+        return held
+
     def take_one(self) -> Held:
         """Fetch and start exactly one job."""
         held = self.take(1)

@@ -10,6 +10,7 @@ from .lab import TABLES, Lab, Row, Verb
 _NAME = re.compile(r"\{(\w+)\}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_shared: dict[str, Any] = {}
 
 
 class SqlServerLab(Lab):
@@ -20,14 +21,13 @@ class SqlServerLab(Lab):
     def __init__(self, url: str, schema: str) -> None:
         """`url` as the store gets it."""
         self.url, self.schema = url, schema
-        self._connection: Any = None
 
     @property
     def connection(self) -> Any:
-        """The lab's own connection, in autocommit mode."""
-        if self._connection is None:
-            self._connection = mssql.connect(self.url)
-        return self._connection
+        """In autocommit mode, shared by all laboratories of a run: a connection's first statements cost a second there."""
+        if self.url not in _shared:
+            _shared[self.url] = mssql.connect(self.url)
+        return _shared[self.url]
 
     def query(self, sql: str, *values: Any) -> list[Row]:
         cursor = self.connection.execute(self._named(sql), *values)
@@ -82,12 +82,17 @@ class SqlServerLab(Lab):
         self.execute(f"DROP TRIGGER {self.schema}.Broken{table}{verb.title()}")
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Nothing: see `close_shared`."""
 
     def _named(self, sql: str) -> str:
         return _NAME.sub(rf"{self.schema}.\1", sql)
+
+
+def close_shared() -> None:
+    """End of the run: close what the laboratories shared."""
+    for connection in _shared.values():
+        connection.close()
+    _shared.clear()
 
 
 def _plain(value: Any) -> Any:

@@ -23,7 +23,7 @@ from chokaq.store.protocol import Session, Store
 from . import mssql
 from .lab import Lab
 from .lab_sqlite import SqliteLab
-from .lab_sqlserver import SqlServerLab
+from .lab_sqlserver import SqlServerLab, close_shared
 
 VARIABLE = "CHOKAQ_TEST_SQLSERVER"
 SQLITE = "sqlite"
@@ -48,7 +48,8 @@ def options(kind: str, folder: Path, schema: str = SCHEMA) -> DatabaseSettings:
         return DatabaseSettings(url=f"sqlite:///{folder / f'{schema}.db'}")
     url = live_url()
     assert url is not None, f"{VARIABLE} is not set"
-    return DatabaseSettings(url=url, schema=schema)
+    # The first call of a procedure on a new connection may cost a second of CPU there; twenty processes share two cores.
+    return DatabaseSettings(url=url, schema=schema, command_timeout=120.0)
 
 
 def laboratory(settings: DatabaseSettings) -> Lab:
@@ -139,6 +140,7 @@ def close_idle() -> None:
         for session in sessions:
             session.close()
     _idle.clear()
+    close_shared()
 
 
 def opened(store: Store, settings: DatabaseSettings) -> Iterator[Sessions]:
