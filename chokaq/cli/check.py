@@ -60,7 +60,7 @@ def check(
 def _application(settings: "Settings", warnings: "list[Problem]", errors: "list[Problem]") -> tuple[Exit, list[str]]:
     """Import the application in a process of its own; the queues a worker would serve."""
     from chokaq.config.checks import check_application
-    from chokaq.config.complete import describe_app
+    from chokaq.config.describe import describe_app
     from chokaq.config.errors import ConfigError, Problem
 
     if settings.app is None:

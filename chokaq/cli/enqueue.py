@@ -98,7 +98,7 @@ def _queue_of(settings: "Settings", type_key: str) -> str:
         )
     import difflib
 
-    from chokaq.config.complete import describe_app
+    from chokaq.config.describe import describe_app
     from chokaq.operations.errors import OperationError
 
     jobs = describe_app(settings).jobs

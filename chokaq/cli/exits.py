@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of every command except `worker`, which ends as its supervisor says once it has started."""
+    """Exit codes of every command; `worker`, once it has read its settings, ends as chokaq.supervisor.exits says."""
 
     OK = 0
     PROBLEM = 1

@@ -1,7 +1,8 @@
 """`chokaq worker`: the supervisor and its children."""
 
 import os
-from typing import Annotated
+import sys
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -39,10 +40,14 @@ def worker(
     }
     os.environ.update({name: value for name, value in given.items() if value})
     from chokaq.config.complete import load_worker_settings
+    from chokaq.config.describe import ApplicationError
     from chokaq.observe.log import configure_logging
 
     common.load()
-    settings = load_worker_settings(common.config, common.environ)
+    try:
+        settings = load_worker_settings(common.config, common.environ)
+    except ApplicationError as error:
+        _refuse(error)
     # Children, and a reload, read the environment again: what was chosen here has to hold there.
     if settings.source is not None:
         os.environ["CHOKAQ_CONFIG"] = str(settings.source)
@@ -52,3 +57,12 @@ def worker(
     from chokaq.supervisor import run
 
     raise typer.Exit(run(settings))
+
+
+def _refuse(error: Exception) -> NoReturn:
+    """End as a supervisor does whose children cannot boot: starting again will not help."""
+    from chokaq.observe.redact import redact_text
+    from chokaq.supervisor.exits import ProgramExit
+
+    sys.stderr.write(f"chokaq: {redact_text(str(error))}\n")
+    raise typer.Exit(ProgramExit.BOOT_FAILED) from None

@@ -25,6 +25,8 @@ class AppFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Type keys that have a handler."""
     pipes: list[str] = []
     """Queues that are pipes."""
+    policies: dict[str, dict[str, object]] = {}
+    """Type key (lower case) → the Policy fields that its registration names, for those that name any."""
     strays: list[str] = []
     """One sentence for each handler of a type that is not registered."""
     error: str | None = None
@@ -39,6 +41,7 @@ def facts_of(app: Any) -> AppFacts:
         jobs={job.type_key: job.queue for job in registry.jobs},
         handled=sorted(job.type_key for job in registry.jobs if registry.handler_of(job) is not None),
         pipes=sorted(registry.pipes),
+        policies={job.type_key.lower(): dict(job.policy) for job in registry.jobs if job.policy},
         strays=registry.stray_handlers(),
     )
 

@@ -1,23 +1,19 @@
 """Completes settings with what the application registers, without importing it into this process."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from chokaq.config.describe import ApplicationError, describe_app
 from chokaq.config.errors import ConfigError, Problem
 from chokaq.config.load import load_settings
-from chokaq.config.settings import QueueSettings, Settings
+from chokaq.config.settings import Policy, QueueSettings, Settings
 
 if TYPE_CHECKING:
     from chokaq.config.application import AppFacts
-
-DESCRIBE_SECONDS = 120.0
-"""An application that takes longer to import than this is taken for one that hangs."""
 
 
 def settings_for_app(settings: Settings, app: Any) -> Settings:
@@ -28,56 +24,46 @@ def settings_for_app(settings: Settings, app: Any) -> Settings:
 
 
 def load_worker_settings(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """As `load_settings`, ready for a worker: `app` is set, and every queue to serve is named.
+    """As `load_settings`, ready for a worker: `app` is set, every queue to serve is named, and policies given in code are known.
 
     With an empty `queues:` these are the queues the application uses. $CHOKAQ_QUEUES (names, comma-separated) narrows them.
-    Raises ConfigError.
+    Raises ConfigError; ApplicationError, one kind of it, when the application is to blame.
     """
-    environ = os.environ if environ is None else environ
+    settings = read_worker_settings(path, environ)
+    return complete(settings, describe_app(settings), environ)
+
+
+def read_worker_settings(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """The part of `load_worker_settings` that needs no application: `app` is set. Raises ConfigError."""
     settings = load_settings(path, environ)
     if settings.app is None:
         message = (
             "is not set; a worker needs it: package.module:attribute of the ChokaQ object (in the YAML, or $CHOKAQ_APP)"
         )
         raise ConfigError([Problem("app", message)], _source(settings))
+    return settings
+
+
+def complete(settings: Settings, facts: "AppFacts", environ: Mapping[str, str] | None = None) -> Settings:
+    """The other part: queues and policies of the application, as it was described. Raises ConfigError."""
+    settings = with_policies(settings, facts)
     if not settings.queues:
-        settings = _with_queues(settings, describe_app(settings).queues)
+        settings = _with_queues(settings, facts.queues)
         if not settings.queues:
             message = f"{settings.app} registers no job and no pipe, and the YAML names no queue: nothing to serve"
             raise ConfigError([Problem("queues", message)], _source(settings))
-    return _narrowed(settings, environ.get("CHOKAQ_QUEUES", ""))
+    return _narrowed(settings, (os.environ if environ is None else environ).get("CHOKAQ_QUEUES", ""))
 
 
-def describe_app(settings: Settings) -> "AppFacts":
-    """What the application registers, found out in a short-lived process. Raises ConfigError when it cannot be imported."""
-    from chokaq.config.application import AppFacts
-
-    assert settings.app is not None
-    command = [sys.executable, "-m", "chokaq.config.application", settings.app]
-    if settings.source is not None:
-        command.append(str(settings.source.parent))
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)}
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            env=environ,
-            timeout=DESCRIBE_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        message = f"importing {settings.app} took longer than {DESCRIBE_SECONDS:.0f} s"
-        raise ConfigError([Problem("app", message)], _source(settings)) from None
-    try:
-        facts = msgspec.json.decode(done.stdout, type=AppFacts)
-    except msgspec.DecodeError:
-        ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-        message = f"importing {settings.app} ended the process with {ended}"
-        raise ConfigError([Problem("app", message)], _source(settings)) from None
-    if facts.error is not None:
-        raise ConfigError([Problem("app", facts.error)], _source(settings))
-    return facts
+def with_policies(settings: Settings, facts: "AppFacts") -> Settings:
+    """The settings with the policies that the application's code gives its job types. Raises ApplicationError."""
+    for type_key, fields in facts.policies.items():
+        try:
+            msgspec.convert(fields, Policy)
+        except msgspec.ValidationError as error:
+            message = f"the policy of the job type {type_key} is wrong: {error}"
+            raise ApplicationError([Problem("app", message)], _source(settings)) from None
+    return msgspec.structs.replace(settings, registered=facts.policies)
 
 
 def _with_queues(settings: Settings, names: list[str]) -> Settings:

@@ -133,6 +133,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The QueueSettings fields given under `defaults:`, already checked: what a queue that names none of them gets."""
     types: dict[str, dict[str, object]] = {}
     """Per type key (lower case): the Policy fields that differ, already checked."""
+    registered: dict[str, dict[str, object]] = {}
+    """Per type key (lower case): the Policy fields that the application's code gives it; `types` wins over them.
+
+    Only a worker's supervisor and maintenance need them: whoever has the application at hand asks it.
+    """
     supervisor: SupervisorSettings = SupervisorSettings()
     """The parent process."""
     maintenance: MaintenanceSettings = MaintenanceSettings()
@@ -154,8 +159,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(QueueSettings(name=name, policy=self.defaults), **self.queue_defaults)
 
     def policy(self, queue: str, type_key: str) -> Policy:
-        """The policy of a type in a queue: the type's own fields over the queue's over the defaults."""
+        """The policy of a type in a queue: the type's own fields, here and in code, over the queue's over the defaults."""
         settings = self.queues.get(queue)
         base = settings.policy if settings is not None else self.defaults
-        own = self.types.get(type_key.lower())
+        own = {**self.registered.get(type_key.lower(), {}), **self.types.get(type_key.lower(), {})}
         return msgspec.structs.replace(base, **own) if own else base

@@ -12,13 +12,13 @@ MAX_STEPS = 50
 
 
 def crash_policies(settings: Settings, queue: str, chance: Callable[[], float] = random.random) -> CrashPolicies:
-    """The crash policy of a queue and of every type that has settings of its own.
+    """The crash policy of a queue and of every type that has settings of its own, in the YAML or in code.
 
     `chance` in [0, 1) draws the jitter, anew for every call: jobs of one crash come back together, those of two do not.
     """
     return CrashPolicies(
         default=crash_policy(settings.queue(queue).policy, chance),
-        types={type_key: crash_policy(settings.policy(queue, type_key), chance) for type_key in settings.types},
+        types={type_key: crash_policy(settings.policy(queue, type_key), chance) for type_key in {**settings.registered, **settings.types}},
     )
 
 

@@ -3,8 +3,6 @@
 import select
 import signal
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import structlog
 
@@ -17,6 +15,7 @@ from chokaq.supervisor.exits import ProgramExit
 from chokaq.supervisor.notify import Notifier
 from chokaq.supervisor.reaper import reap
 from chokaq.supervisor.reload import plan_reload
+from chokaq.supervisor.renewal import Renewal, Wish
 from chokaq.supervisor.rollout import Rollout
 from chokaq.supervisor.scaling import queue_to_grow, queue_to_shrink
 from chokaq.supervisor.shutdown import Shutdown
@@ -33,14 +32,10 @@ QUICK_TICK = 0.05
 
 
 class Arbiter:
-    """The supervisor of one program. `run` returns its exit code.
+    """The supervisor of one program. `run` returns its exit code."""
 
-    `load_settings` rereads the YAML on HUP and raises ValueError-like errors whose text lists every problem.
-    """
-
-    def __init__(self, settings: Settings, entries: Entries, load_settings: Callable[[Path | None], Settings]) -> None:
+    def __init__(self, settings: Settings, entries: Entries) -> None:
         self._settings = settings
-        self._load_settings = load_settings
         processes = sum(queue.processes for queue in settings.queues.values())
         widest = max((queue.max_workers for queue in settings.queues.values()), default=0)
         self.board = Board(slots=max(128, 4 * processes + 16), runners=max(MIN_RUNNERS, 2 * widest))
@@ -49,6 +44,7 @@ class Arbiter:
         self.crew = Crew(settings, self.board, entries, self._leave_in_child)
         self._rollout = Rollout(self.crew)
         self._watch = Watch(self.crew)
+        self._renewal = Renewal(self._renew)
         self._shutdown: Shutdown | None = None
         self._was_ready = False
         self._reloading = False
@@ -88,7 +84,9 @@ class Arbiter:
         # Readiness before deaths: a replacement that became ready a moment ago is not lost to its predecessor's exit.
         self.crew.notice_ready(now)
         for end in reap():
-            self.crew.bury(end, now)
+            if not self._renewal.took(end):
+                self.crew.bury(end, now)
+        self._renewal.step(now)
         self.crew.desk.receive()
         self.crew.desk.flush()
         if self.crew.fatal is not None and self._shutdown is None:
@@ -135,9 +133,11 @@ class Arbiter:
         elif self._shutdown is not None:
             log.info("signal_ignored", name=number.name, problem="the program is stopping")
         elif number is signal.SIGHUP:
-            self._reload()
+            self._notifier.reloading()
+            self._reloading = True
+            self._renewal.ask(Wish.RELOAD, self._settings, time.monotonic())
         elif number is signal.SIGUSR2:
-            self._restart()
+            self._renewal.ask(Wish.RESTART, self._settings, time.monotonic())
         elif number is signal.SIGTTIN:
             self._grow()
         elif number is signal.SIGTTOU:
@@ -145,17 +145,20 @@ class Arbiter:
 
     def _stop(self, reason: str, code: ProgramExit) -> None:
         self._notifier.stopping()
+        self._renewal.cancel()
         self._rollout.clear()
         self._shutdown = Shutdown(self.crew, self._settings.supervisor.shutdown_grace, reason, code, time.monotonic())
 
-    def _reload(self) -> None:
-        self._notifier.reloading()
-        self._reloading = True
-        try:
-            new = self._load_settings(self._settings.source)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the old settings go on
-            log.warning("reload_refused", problem=str(error), source=str(self._settings.source))
-            return
+    def _renew(self, new: Settings, wishes: frozenset[Wish]) -> None:
+        """Carry out what HUP and USR2 asked for."""
+        if Wish.RELOAD in wishes:
+            self._reload(new)
+        self._settings = new
+        self.crew.keeper.reload(new)
+        if Wish.RESTART in wishes:
+            self._restart()
+
+    def _reload(self, new: Settings) -> None:
         plan = plan_reload(self.crew.queues(), self._settings, new)
         for post in plan.close:
             self.crew.close_post(post, "reload")
@@ -170,8 +173,6 @@ class Arbiter:
             self._rollout.add(post, assignment, "reload")
         if (new.log_level, new.log_format) != (self._settings.log_level, self._settings.log_format):
             configure_logging(new.log_level, new.log_format)
-        self._settings = new
-        self.crew.keeper.reload(new)
         log.info(
             "reloaded",
             replaced=[post.name for post, _ in plan.replace],
@@ -219,7 +220,7 @@ class Arbiter:
         elif self._was_ready and not ready:
             (log.warning if self._shutdown is None else log.info)("supervisor_not_ready", problem=hindrance)
         self._was_ready = ready
-        if self._reloading and not self._rollout.busy:
+        if self._reloading and not self._renewal.busy and not self._rollout.busy:
             self._reloading = False
             self._notifier.ready()
         self.board.set_ready(ready)

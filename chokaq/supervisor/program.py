@@ -18,14 +18,13 @@ def run(settings: Settings, *, entries: Entries | None = None) -> int:
     """Run children for every queue of `settings`, and maintenance, until told to stop.
 
     Call it from the main thread of a process that has opened no connection and started no thread. Returns the exit code of
-    the program (chokaq.supervisor.exits). `entries` puts other code into the processes, for tests.
+    the program (chokaq.supervisor.exits). `entries` puts other code into the processes, for tests. What the application's code
+    says of policies has to be in `settings` (chokaq.config.load_worker_settings); a reload and a rolling restart see to it anew.
 
     Signals: TERM and INT drain within `supervisor.shutdown_grace`, a second one at least 1 s later kills; HUP reloads the
     file the settings came from; USR2 replaces every child, one at a time; TTIN adds a process to the queue with the most
     work per process, TTOU takes one from the queue with the least that has more than one.
     """
-    from chokaq.config import load_worker_settings
-
     if not settings.queues:
         sys.stderr.write("chokaq: no queue is configured: name at least one under `queues:` in chokaq.yaml\n")
         return int(ProgramExit.BOOT_FAILED)
@@ -33,4 +32,4 @@ def run(settings: Settings, *, entries: Entries | None = None) -> int:
     chosen = entries if entries is not None else load_entries()
     preload(settings)
     log.debug("preloaded", pid=os.getpid())
-    return Arbiter(settings, chosen, load_worker_settings).run()
+    return Arbiter(settings, chosen).run()

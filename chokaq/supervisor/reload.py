@@ -55,6 +55,7 @@ def _child_view(settings: Settings) -> Settings:
     return msgspec.structs.replace(
         settings,
         queues={},
+        registered={},
         source=None,
         maintenance=MaintenanceSettings(),
         supervisor=SupervisorSettings(shutdown_grace=settings.supervisor.shutdown_grace),

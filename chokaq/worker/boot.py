@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import msgspec
 import setproctitle
 
 from chokaq.config import ConfigError, load_app
@@ -47,12 +48,15 @@ def become_child(title: str, parent_pid: int, stop: Callable[[], None]) -> bool:
 
 
 def import_app(settings: Settings) -> Any:
-    """The application, bound to these settings. Raises BootError."""
+    """The application, bound to these settings. Raises BootError.
+
+    What its code says of policies is read from the code that was just imported, not from what the supervisor once found there.
+    """
     if settings.app is None:
         raise BootError("app: names no application; set it to package.module:attribute of your ChokaQ object")
     try:
         app = load_app(settings.app, settings.source.parent if settings.source is not None else None)
-        app.bind(settings)
+        app.bind(msgspec.structs.replace(settings, registered={}))
     except ConfigError as error:
         raise BootError(one_line(error)) from error
     return app

@@ -163,7 +163,7 @@ def test_a_production_configuration_refuses_sqlite(cli: Cli, folder: Path) -> No
 
 def test_a_worker_without_an_application_does_not_start(cli: Cli) -> None:
     assert "app: is not set; a worker needs it" in cli("worker", code=3).err
-    assert "there is no module no_shop" in cli("worker", "--app", "no_shop:app", code=3).err
+    assert "there is no module no_shop" in cli("worker", "--app", "no_shop:app", code=78).err
 
 
 def test_every_command_explains_itself_with_exit_codes(cli: Cli) -> None:

@@ -43,10 +43,11 @@ def test_bad_configuration_ends_with_3_and_no_traceback(program: Cli, folder: Pa
     assert "hunter2" not in ran.err
 
 
-def test_a_handler_import_error_stops_the_worker_with_one_line(program: Cli, folder: Path) -> None:
+@pytest.mark.parametrize("queues", ["", "queues: {emails: {}}\n"])
+def test_a_handler_import_error_stops_the_worker_with_one_line(program: Cli, folder: Path, queues: str) -> None:
     (folder / "shop.py").write_text("import nothing_here\n")
-    (folder / "chokaq.yaml").write_text("app: shop:app\n")
-    ran = program("worker", code=3)
+    (folder / "chokaq.yaml").write_text("app: shop:app\n" + queues)
+    ran = program("worker", code=78)
     assert len(ran.err.splitlines()) == 1
     assert "importing shop failed: ModuleNotFoundError: No module named 'nothing_here'" in ran.err
 

@@ -1,12 +1,14 @@
 """The application: imported with clear errors, and described without importing it here."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from chokaq.config import ConfigError, load_app, load_settings, load_worker_settings, settings_for_app
-from chokaq.config.complete import describe_app
+from chokaq.config.complete import with_policies
+from chokaq.config.describe import ApplicationError, Description, describe_app
 
 APP = """
 from dataclasses import dataclass
@@ -76,6 +78,54 @@ def test_a_worker_without_queues_in_its_yaml_serves_those_of_the_application(fol
     assert settings.policy("emails", "any").max_attempts == 9
 
 
+def test_policies_given_in_code_are_known_to_a_worker_and_the_yaml_wins_over_them(folder: Path) -> None:
+    code = """
+from datetime import timedelta
+from chokaq import ChokaQ
+app = ChokaQ()
+app.job("Mail.v1", queue="emails", on_crash="retry", max_attempts=7, execution_timeout=timedelta(minutes=2))(dict)
+app.job("plain.v1", queue="emails")(dict)
+"""
+    module(folder, "shop_policies", code)
+    (folder / "chokaq.yaml").write_text(
+        "app: shop_policies:app\n"
+        "queues: {emails: {crash_limit: 9, max_attempts: 2}}\n"
+        "types: {mail.v1: {max_attempts: 5}}\n"
+    )
+    settings = load_worker_settings(folder / "chokaq.yaml", {})
+    assert settings.registered == {"mail.v1": {"on_crash": "retry", "max_attempts": 7, "execution_timeout": 120.0}}
+    mail = settings.policy("emails", "Mail.v1")
+    assert (mail.on_crash, mail.max_attempts, mail.crash_limit, mail.execution_timeout) == ("retry", 5, 9, 120.0)
+    assert settings.policy("emails", "plain.v1").max_attempts == 2
+    app = load_app("shop_policies:app", folder)
+    with app.bound_to(settings):
+        assert app.policy("emails", "Mail.v1") == mail
+
+
+def test_a_policy_that_no_worker_can_follow_is_an_error_with_its_type(folder: Path) -> None:
+    code = "from chokaq import ChokaQ\napp = ChokaQ()\napp.job('m.v1', queue='q', retry_max_delay=float('inf'))(dict)\n"
+    module(folder, "shop_endless", code)
+    settings = load_settings(folder / "chokaq.yaml", {})
+    with pytest.raises(ApplicationError, match=r"app: the policy of the job type m\.v1 is wrong: .*retry_max_delay"):
+        with_policies(settings, describe_app(settings))
+
+
+def test_a_description_can_be_left_to_whoever_reaps_the_process(folder: Path) -> None:
+    module(folder, "shop_reaped", APP)
+    description = Description(load_settings(folder / "chokaq.yaml", {}))
+    _, status = os.waitpid(description.pid, 0)
+    assert description.ended(os.waitstatus_to_exitcode(status)).queues == ["emails", "reports", "stream"]
+
+
+def test_an_application_that_hangs_is_given_up_and_its_process_ended(folder: Path) -> None:
+    module(folder, "shop_hangs", "import time\ntime.sleep(3600)\n")
+    description = Description(load_settings(folder / "chokaq.yaml", {}))
+    with pytest.raises(ApplicationError, match=r"app: importing shop_hangs:app took longer than 0\.5 s"):
+        description.wait(0.5)
+    with pytest.raises(ProcessLookupError):
+        os.kill(description.pid, 0)
+
+
 def test_the_same_from_an_application_at_hand(folder: Path) -> None:
     module(folder, "shop_at_hand", APP)
     app = load_app("shop_at_hand:app", folder)
@@ -87,7 +137,8 @@ def test_the_same_from_an_application_at_hand(folder: Path) -> None:
 
 
 def test_a_worker_can_be_narrowed_to_some_queues(folder: Path) -> None:
-    (folder / "chokaq.yaml").write_text("app: shop:app\nqueues: {a: {}, b: {}, c: {}}\n")
+    module(folder, "shop_narrowed", APP)
+    (folder / "chokaq.yaml").write_text("app: shop_narrowed:app\nqueues: {a: {}, b: {}, c: {}}\n")
     assert list(load_worker_settings(folder / "chokaq.yaml", {"CHOKAQ_QUEUES": "c, a"}).queues) == ["c", "a"]
     with pytest.raises(ConfigError, match=r"\$CHOKAQ_QUEUES: names d; the queues here are a, b, c"):
         load_worker_settings(folder / "chokaq.yaml", {"CHOKAQ_QUEUES": "d"})
@@ -99,6 +150,9 @@ def test_a_worker_needs_an_application_and_something_to_serve(folder: Path) -> N
         load_worker_settings(folder / "chokaq.yaml", {})
     module(folder, "shop_empty", "from chokaq import ChokaQ\napp = ChokaQ()\n")
     with pytest.raises(ConfigError, match="nothing to serve"):
+        load_worker_settings(folder / "chokaq.yaml", {})
+    (folder / "chokaq.yaml").write_text("app: shop_nowhere:app\nqueues: {a: {}}\n")
+    with pytest.raises(ApplicationError, match="there is no module shop_nowhere"):
         load_worker_settings(folder / "chokaq.yaml", {})
 
 

@@ -20,6 +20,18 @@ def test_the_queue_rules_over_the_defaults_and_the_type_over_the_queue() -> None
     assert crash_policies(settings, "elsewhere", chance=lambda: 0.0).default.crash_limit == 9
 
 
+def test_what_the_applications_code_says_of_a_type_counts_and_the_yaml_wins() -> None:
+    settings = Settings(
+        queues={"emails": QueueSettings(name="emails", policy=Policy(max_attempts=2))},
+        registered={"mail.v1": {"on_crash": "retry", "crash_limit": 7}, "note.v1": {"crash_limit": 5}},
+        types={"mail.v1": {"crash_limit": 4}},
+    )
+    policies = crash_policies(settings, "emails", chance=lambda: 0.0)
+    mail, note = policies.types["mail.v1"], policies.types["note.v1"]
+    assert (mail.on_crash, mail.crash_limit, mail.max_attempts) == ("retry", 4, 2)
+    assert (note.on_crash, note.crash_limit) == ("dead_letter", 5)
+
+
 def test_the_delays_double_up_to_the_ceiling_with_jitter_inside_it() -> None:
     policy = Policy(max_attempts=4, retry_base_delay=3.0, retry_max_delay=10.0, retry_jitter=1.0)
     assert crash_policy(policy, lambda: 0.0).backoff_ms == (3_000, 6_000, 10_000, 10_000)

@@ -45,7 +45,8 @@ class Program:
     def events(self, name: str | None = None, /, **where: object) -> list[Event]:
         """The log so far: events of that name whose fields have these values."""
         found = []
-        for line in self.log.read_bytes().splitlines():
+        # Up to the last end of line: a line may be on its way.
+        for line in self.log.read_bytes().rpartition(b"\n")[0].splitlines():
             if not line.startswith(b"{"):
                 continue
             event = msgspec.json.decode(line)
@@ -115,12 +116,19 @@ class FakeProgram(Program):
         self.config = folder / "chokaq.yaml"
         self.control = folder / "control"
         self.control.mkdir(exist_ok=True)
+        self.write_application()
         self.configure(config)
         super().__init__([str(PROGRAMS / "fake_processes.py"), str(self.config), str(self.control)], folder, environ)
 
     def configure(self, text: str) -> None:
         """Write the YAML file."""
-        self.config.write_text("app: not.imported:here\ndatabase: sqlite:///unused.db\n" + text)
+        self.config.write_text("app: fake_shop:app\ndatabase: sqlite:///unused.db\n" + text)
+
+    def write_application(self, text: str = "") -> None:
+        """The application: only ever described, never run. `text`: more of its code."""
+        fresh = self.config.with_name(".fresh")
+        fresh.write_text(f"from chokaq import ChokaQ\napp = ChokaQ()\n{text}\n")
+        fresh.replace(self.config.with_name("fake_shop.py"))
 
     def script(self, queue: str, **script: object) -> None:
         """What the queue's children do from now on."""

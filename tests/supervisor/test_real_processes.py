@@ -156,6 +156,16 @@ def test_a_job_that_ends_its_process_every_time_is_poison(shop: Callable[..., Sh
     assert one.program.end() == 0
 
 
+def test_a_crash_policy_given_in_code_is_obeyed(shop: Callable[..., Shop]) -> None:
+    one = shop("on_crash: dead_letter, crash_limit: 1, max_attempts: 9")
+    [frail] = one.put("work.frail")
+    one.wait_for([frail], JobStatus.SUCCEEDED)
+    job = one.session.get_job(frail)
+    assert job is not None
+    assert (job.crash_count, job.attempt_count) == (2, 3)
+    assert one.program.end() == 0
+
+
 def test_a_blocking_handler_costs_its_child_and_its_neighbours_are_handed_back(
     shop: Callable[..., Shop], tmp_path: Path
 ) -> None:
@@ -302,7 +312,7 @@ def test_an_application_that_cannot_be_imported_stops_the_program_with_one_clear
     config.write_text(
         CONFIG.format(url=store_options.url, work="max_attempts: 3", grace="5s").replace("shop:app", "nowhere:app")
     )
-    program = Program([str(PROGRAMS / "real_worker.py"), str(config)], tmp_path)
+    program = Program([str(PROGRAMS / "real_worker.py"), str(config), "undescribed"], tmp_path)
     try:
         assert program.exit_code() == 78
         assert "nowhere" in program.log.read_text()

@@ -24,7 +24,7 @@ from chokaq.jobs.ids import new_id
 from chokaq.maintenance.channel import Ack, Notice, encode, receive_orders
 from chokaq.observe import configure_logging
 from chokaq.store.records import Held
-from chokaq.supervisor import run
+from chokaq.supervisor import renewal, run
 from chokaq.supervisor.rollout import Rollout
 from chokaq.supervisor.spawn import Entries
 from chokaq.worker.status import ExitCode, StatusSlot
@@ -108,6 +108,7 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
 
 def maintenance(settings: Settings, notices: socket.socket, slot: StatusSlot, parent_pid: int) -> int:
     """Write down every notice, acknowledge it when allowed, end when told."""
+    (CONTROL / "registered.json").write_bytes(msgspec.json.encode(settings.registered))
     slot.identify(new_id())
     slot.ready()
     waiting: list[Notice] = []
@@ -175,6 +176,7 @@ if __name__ == "__main__":
         break_once_ready()
     if os.environ.get("BECOME_SUBREAPER"):
         leave_an_orphan()
+    renewal.IMPORT_SECONDS = float(os.environ.get("IMPORT_SECONDS", renewal.IMPORT_SECONDS))
     settings = load_settings(Path(sys.argv[1]))
     if os.environ.get("BOOT_TIMEOUT"):
         # Shorter than the configuration allows.

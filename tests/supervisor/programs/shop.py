@@ -10,6 +10,7 @@ from chokaq import ChokaQ, JobContext
 app = ChokaQ()
 for name in ("quick", "wait", "block", "block_once", "die", "leave", "memory"):
     app.job(f"work.{name}", dict, queue="work")
+app.job("work.frail", dict, queue="work", on_crash="retry", crash_limit=5, retry_base_delay=0.01, retry_jitter=0.0)
 app.job("other.quick", dict, queue="other")
 
 
@@ -58,6 +59,14 @@ async def block_once(job: dict[str, Any], ctx: JobContext) -> None:
 async def die(job: dict[str, Any], ctx: JobContext) -> None:
     note(ctx)
     os.kill(os.getpid(), 11)
+
+
+@app.handler("work.frail")
+async def frail(job: dict[str, Any], ctx: JobContext) -> None:
+    """Ends its process twice, then not."""
+    note(ctx)
+    if ctx.attempt < 3:
+        os.kill(os.getpid(), 11)
 
 
 @app.handler("work.leave")
