@@ -4,7 +4,7 @@ GO
 -- ArchiveFailed: a set of jobs stops (Fetched or Processing -> DLQ).
 -- Called by: the settle lane of a child.
 -- Parameters: @WorkerId; @Slot the caller's slot of the outcome counters; @Mapped as for EnqueueJobs; @Jobs JSON array of {i: id, l: lease, s: status 4 or 5, r: reason,
---   t: error type, m: error message, x: trace}, t/m/x absent when there is no error (free text mapped), not repeated,
+--   t: error type, m: error message, x1 … x4: trace in pieces of 4,000 characters}, t/m/x absent when there is no error (free text mapped), not repeated,
 --   at most 1,000.
 -- Result: JobId, Lease, Answer (0 stale, 1 applied by this call or an earlier one).
 -- Table order: JobsHot, JobsDLQ, CancelRequests, JobAttempts, MetricBuckets.
@@ -45,9 +45,12 @@ BEGIN
     -- Rounded down: datetime2(0) would round half a second up.
     SET @Second = DATEADD(MILLISECOND, -DATEPART(MILLISECOND, @Now), @Now);
     INSERT @Set (JobId, Lease, NewStatus, Reason, ErrorType, ErrorMessage, Trace)
-    SELECT j.i, j.l, j.s, j.r, TRANSLATE(j.t COLLATE Latin1_General_BIN2, @Mapped, @Plain), TRANSLATE(j.m COLLATE Latin1_General_BIN2, @Mapped, @Plain), TRANSLATE(j.x COLLATE Latin1_General_BIN2, @Mapped, @Plain)
+    SELECT j.i, j.l, j.s, j.r, TRANSLATE(j.t COLLATE Latin1_General_BIN2, @Mapped, @Plain), TRANSLATE(j.m COLLATE Latin1_General_BIN2, @Mapped, @Plain),
+           CAST(TRANSLATE(j.x1 COLLATE Latin1_General_BIN2, @Mapped, @Plain) AS nvarchar(max)) + COALESCE(TRANSLATE(j.x2 COLLATE Latin1_General_BIN2, @Mapped, @Plain), N'')
+           + COALESCE(TRANSLATE(j.x3 COLLATE Latin1_General_BIN2, @Mapped, @Plain), N'') + COALESCE(TRANSLATE(j.x4 COLLATE Latin1_General_BIN2, @Mapped, @Plain), N'')
     FROM OPENJSON(@Jobs) WITH (i char(26) '$.i', l int '$.l', s tinyint '$.s', r int '$.r', t nvarchar(255) '$.t', m nvarchar(4000) '$.m',
-                               x nvarchar(max) '$.x') j;
+                               x1 nvarchar(4000) '$.x1', x2 nvarchar(4000) '$.x2',
+                               x3 nvarchar(4000) '$.x3', x4 nvarchar(4000) '$.x4') j;
 
     BEGIN TRY
         BEGIN TRANSACTION;

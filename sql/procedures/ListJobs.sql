@@ -3,8 +3,8 @@ SET ANSI_NULLS ON;
 GO
 -- ListJobs: one page of one pillar, newest first by id. Never reads payloads or headers.
 -- Called by: operators.
--- Parameters: @Pillar hot, archive or dlq; @Queue, @Type (empty: any), @Status, @Reason (-1: any), @Tag text contained in the tags, with ! before
---   each of ! % _ [ (empty: any); @Limit rows; @After the last id of the page before (empty: the first page).
+-- Parameters: @Pillar hot, archive or dlq; @Queue, @Type (empty: any), @Status, @Reason (-1: any), @Tag text contained in the tags
+--   (empty: any); @Limit rows; @After the last id of the page before (empty: the first page).
 -- Result: Pillar, Id, Status, Queue, Type, Priority, AttemptCount, CrashCount, LeaseNumber, CreatedAtUtc, DueAtUtc, StartedAtUtc,
 --   FinishedAtUtc, DurationMs, WorkerId, HeartbeatUtc, Progress, Tags, CreatedBy, OwnerLogin, IdempotencyKey, KeyScope,
 --   CancelRequestedAtUtc, FailureReason, ErrorType, ErrorMessage.
@@ -15,7 +15,7 @@ CREATE OR ALTER PROCEDURE chokaq.ListJobs
     @Status int,
     @Type   varchar(255),
     @Reason int,
-    @Tag    nvarchar(2000),
+    @Tag    nvarchar(1000),
     @Limit  int,
     @After  varchar(26)
 AS
@@ -31,7 +31,7 @@ BEGIN
                CAST(NULL AS nvarchar(255)) AS ErrorType, CAST(NULL AS nvarchar(4000)) AS ErrorMessage
         FROM chokaq.JobsHot h WITH (READPAST, READCOMMITTEDLOCK)
         WHERE (@After = '' OR h.Id < @After) AND (@Queue = '' OR h.Queue = @Queue) AND (@Type = '' OR h.Type = @Type)
-          AND (@Tag = N'' OR h.Tags LIKE N'%' + @Tag + N'%' ESCAPE N'!')
+          AND (@Tag = N'' OR CHARINDEX(@Tag, h.Tags) > 0)
           AND (@Status = -1 OR h.Status = @Status) AND @Reason = -1
         ORDER BY h.Id DESC
         OPTION (RECOMPILE);
@@ -44,7 +44,7 @@ BEGIN
                CAST(NULL AS nvarchar(255)) AS ErrorType, CAST(NULL AS nvarchar(4000)) AS ErrorMessage
         FROM chokaq.JobsArchive h
         WHERE (@After = '' OR h.Id < @After) AND (@Queue = '' OR h.Queue = @Queue) AND (@Type = '' OR h.Type = @Type)
-          AND (@Tag = N'' OR h.Tags LIKE N'%' + @Tag + N'%' ESCAPE N'!')
+          AND (@Tag = N'' OR CHARINDEX(@Tag, h.Tags) > 0)
           AND (@Status = -1 OR @Status = 3) AND @Reason = -1
         ORDER BY h.Id DESC
         OPTION (RECOMPILE);
@@ -57,7 +57,7 @@ BEGIN
                h.ErrorType AS ErrorType, h.ErrorMessage AS ErrorMessage
         FROM chokaq.JobsDLQ h
         WHERE (@After = '' OR h.Id < @After) AND (@Queue = '' OR h.Queue = @Queue) AND (@Type = '' OR h.Type = @Type)
-          AND (@Tag = N'' OR h.Tags LIKE N'%' + @Tag + N'%' ESCAPE N'!')
+          AND (@Tag = N'' OR CHARINDEX(@Tag, h.Tags) > 0)
           AND (@Status = -1 OR h.Status = @Status) AND (@Reason = -1 OR h.FailureReason = @Reason)
         ORDER BY h.Id DESC
         OPTION (RECOMPILE);

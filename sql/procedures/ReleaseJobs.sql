@@ -128,7 +128,7 @@ BEGIN
         SELECT s.JobId AS JobId, s.Lease AS Lease, 1 AS Answer FROM @Set s;
     ELSE
         SELECT s.JobId AS JobId, s.Lease AS Lease,
-               CASE WHEN h.Status = 0 THEN 1
+               CASE WHEN h.Status = 0 AND s.Lease > 0 THEN 1
                     WHEN d.Status = 5 AND d.FailureReason = 1 THEN 2
                     WHEN d.Status = 4 AND d.FailureReason = 10 THEN 3
                     ELSE 0 END AS Answer

@@ -5,7 +5,7 @@ GO
 --   Cancelled instead, one that would be due too late after its age began ends Failed (RetryLifetimeExpired).
 -- Called by: the settle lane of a child.
 -- Parameters: @WorkerId; @Slot the caller's slot of the outcome counters; @Mapped as for EnqueueJobs; @Jobs JSON array of {i: id, l: lease, d: delay in ms,
---   a: age limit in ms or absent, r: reason, t: error type, m: error message, x: trace or absent} (free text mapped),
+--   a: age limit in ms or absent, r: reason, t: error type, m: error message, x1 … x4: trace in pieces of 4,000 characters, or absent} (free text mapped),
 --   not repeated, at most 1,000.
 -- Result: JobId, Lease, Answer (0 stale, 1 applied, 2 cancelled, 3 expired; by this call or an earlier one).
 -- Table order: JobsHot, JobsDLQ, CancelRequests, JobAttempts, MetricBuckets.
@@ -52,9 +52,12 @@ BEGIN
     INSERT @Set (JobId, Lease, DueUtc, OldestUtc, Reason, ErrorType, ErrorMessage, Trace)
     SELECT j.i, j.l, DATEADD(MILLISECOND, CAST(j.d % 1000 AS int), DATEADD(SECOND, CAST(j.d / 1000 % 86400 AS int), DATEADD(DAY, CAST(j.d / 86400000 AS int), @Now))),
            CASE WHEN j.a IS NOT NULL THEN DATEADD(MILLISECOND, CAST((j.d - j.a) % 1000 AS int), DATEADD(SECOND, CAST((j.d - j.a) / 1000 % 86400 AS int), DATEADD(DAY, CAST((j.d - j.a) / 86400000 AS int), @Now))) END,
-           j.r, TRANSLATE(j.t COLLATE Latin1_General_BIN2, @Mapped, @Plain), TRANSLATE(j.m COLLATE Latin1_General_BIN2, @Mapped, @Plain), TRANSLATE(j.x COLLATE Latin1_General_BIN2, @Mapped, @Plain)
+           j.r, TRANSLATE(j.t COLLATE Latin1_General_BIN2, @Mapped, @Plain), TRANSLATE(j.m COLLATE Latin1_General_BIN2, @Mapped, @Plain),
+           CAST(TRANSLATE(j.x1 COLLATE Latin1_General_BIN2, @Mapped, @Plain) AS nvarchar(max)) + COALESCE(TRANSLATE(j.x2 COLLATE Latin1_General_BIN2, @Mapped, @Plain), N'')
+           + COALESCE(TRANSLATE(j.x3 COLLATE Latin1_General_BIN2, @Mapped, @Plain), N'') + COALESCE(TRANSLATE(j.x4 COLLATE Latin1_General_BIN2, @Mapped, @Plain), N'')
     FROM OPENJSON(@Jobs) WITH (i char(26) '$.i', l int '$.l', d bigint '$.d', a bigint '$.a', r int '$.r', t nvarchar(255) '$.t',
-                               m nvarchar(4000) '$.m', x nvarchar(max) '$.x') j;
+                               m nvarchar(4000) '$.m', x1 nvarchar(4000) '$.x1', x2 nvarchar(4000) '$.x2',
+                               x3 nvarchar(4000) '$.x3', x4 nvarchar(4000) '$.x4') j;
 
     BEGIN TRY
         BEGIN TRANSACTION;
@@ -156,7 +159,7 @@ BEGIN
                CASE WHEN d.Status = 5 AND d.FailureReason = 1 THEN 2
                     WHEN d.Status = 4 AND d.FailureReason = 10 THEN 3
                     WHEN d.Id IS NOT NULL THEN 0
-                    WHEN h.Status = 0 THEN 1
+                    WHEN h.Status = 0 AND s.Lease > 0 THEN 1
                     WHEN a.JobId IS NOT NULL THEN 1
                     ELSE 0 END AS Answer
         FROM @Set s

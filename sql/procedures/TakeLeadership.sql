@@ -32,7 +32,7 @@ BEGIN
             -- Only over the row that was read: of two takers one wins.
             UPDATE chokaq.Leadership
             SET Holder = @WorkerId, LastPassUtc = @Now, Term = CASE WHEN Holder = @WorkerId THEN Term ELSE Term + 1 END
-            WHERE Role = 'maintenance' AND Holder = @Holder AND Term = @Term;
+            WHERE Role = 'maintenance' AND Holder = @Holder AND Term = @Term AND LastPassUtc = @Last;
             IF @@ROWCOUNT = 1 SET @Leading = 1;
             SELECT @Holder = l.Holder, @Term = l.Term FROM chokaq.Leadership l WHERE l.Role = 'maintenance';
         END;

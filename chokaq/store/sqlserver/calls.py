@@ -72,7 +72,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "ZombieTimeoutMs": BIGINT, "IsPaused": INT, "IsActive": INT, "Actor": text(100), "Reason": text(1000),
     },
     "ListJobs": {
-        "Pillar": ascii_text(10), "Queue": NAME, "Status": INT, "Type": NAME, "Reason": INT, "Tag": text(2000), "Limit": INT,
+        "Pillar": ascii_text(10), "Queue": NAME, "Status": INT, "Type": NAME, "Reason": INT, "Tag": text(1000), "Limit": INT,
         "After": ID_OR_EMPTY,
     },
     "ListQueues": {"Queue": NAME},

@@ -39,7 +39,7 @@ _LONGEST_DELAY_MS = 7_000 * _YEAR_MS
 _LONGEST_AGE_MS = 1_900 * _YEAR_MS
 """What can be added to, or taken from, a clock of our time and stays a date (years 1 … 9999)."""
 
-TYPE_LIMIT, MESSAGE_LIMIT, TRACE_LIMIT, NOTE_LIMIT = 255, 4_000, 16_000, 1_000
+TYPE_LIMIT, MESSAGE_LIMIT, TRACE_LIMIT, NOTE_LIMIT, PIECE = 255, 4_000, 16_000, 1_000, 4_000
 """UTF-16 code units the columns hold; free text is cut to them, so that a failure can always be recorded."""
 
 
@@ -298,5 +298,18 @@ def _error(error: AttemptError | None, mapped: Mapping) -> dict[str, Any]:
         return {}
     row = {"t": mapped(cut(error.type, TYPE_LIMIT)), "m": mapped(cut(error.message, MESSAGE_LIMIT))}
     if error.trace is not None:
-        row["x"] = mapped(cut(error.trace, TRACE_LIMIT))
+        # In pieces: one engine gives back 4,000 characters of a string at most.
+        for piece, text in enumerate(_pieces(cut(error.trace, TRACE_LIMIT)), 1):
+            row[f"x{piece}"] = mapped(text)
     return row
+
+
+def _pieces(text: str) -> list[str]:
+    """`text` in pieces of at most 4,000 UTF-16 code units, at least one; a trace makes four (a split pair may cost one unit)."""
+    pieces = []
+    while True:
+        piece = cut(text, PIECE)
+        pieces.append(piece)
+        text = text[len(piece) :]
+        if not text or len(pieces) == TRACE_LIMIT // PIECE:
+            return pieces

@@ -16,6 +16,7 @@ from chokaq.store.errors import (
 )
 
 _NUMBER = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
+_MISSING = re.compile(r"(procedure|relation|schema|function)\b.*does not exist|could not find stored procedure")
 _NOISE = re.compile(r"\[[^\]\[]{1,60}\]\s*")
 
 DEADLOCK = 1205
@@ -83,7 +84,7 @@ def translate(error: BaseException, place: str, secrets: Iterable[str] = ()) -> 
     code, sqlstate = number(error), state(error)
     if code == KEY_CONTENTION:
         return KeyContention(text)
-    if code in _SCHEMA or (code == _BABELFISH and "does not exist" in lower):
+    if code in _SCHEMA or (code == _BABELFISH and _MISSING.search(lower) is not None):
         return SchemaMismatch(f"{place}: {text}: {_APPLY}")
     if code in _LOGIN or sqlstate in {"28000", "28P01"}:
         return StoreMisconfigured(f"{place}: the login was refused: {text}: check user and password in database.url")

@@ -70,7 +70,7 @@ class OperatorOperations(Calling):
             -1 if where.status is None else int(where.status),
             where.type_key or "",
             -1 if where.reason is None else int(where.reason),
-            _literal(where.tag or ""),
+            where.tag or "",
             limit + 1,
             after or "",
         )
@@ -99,10 +99,3 @@ class OperatorOperations(Calling):
     def list_buckets(self, queue: str | None, since_ms: int) -> list[Bucket]:
         """Outcome counters of the last `since_ms` milliseconds."""
         return [views.bucket(row) for row in self._call("ListBuckets", queue or "", since_ms)[0]]
-
-
-def _literal(text: str) -> str:
-    """Text for a LIKE pattern in which the wildcards stand for themselves."""
-    for character in "!%_[":
-        text = text.replace(character, f"!{character}")
-    return text
