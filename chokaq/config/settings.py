@@ -106,7 +106,7 @@ class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
     respawn_max: float = 30.0
     """The delay before a replacement doubles up to this."""
     boot_timeout: float = 60.0
-    """A child that is not ready after this is killed and counted as a boot failure."""
+    """A booting child that has taken no step for this long (import, connection, warm-up) is killed: a boot failure."""
 
 
 class EnvelopeSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -99,6 +99,10 @@ class BoardSlot:
         self._marks += 1
         words[base + _ID_MARK] = self._marks
 
+    def progress(self) -> None:
+        """Tell that a step of the boot is done; counts as a pulse."""
+        self._words[self._base + _PULSE] = time.monotonic_ns()
+
     def ready(self) -> None:
         """Tell that the child claims from now on; counts as a pulse."""
         self._words[self._base + _PULSE] = time.monotonic_ns()

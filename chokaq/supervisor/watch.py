@@ -40,7 +40,9 @@ class Watch:
                 # A successor that waits for a store which is away (C30) is not at fault; one that has never worked here may
                 # have been given a wrong address.
                 waits = post.been_ready and not self._crew.board.reaches_store(child.slot)
-                if now - child.forked_at > limit and not waits:
+                # A slow server is not a failed boot: the time counts from the last step that was done.
+                since = max(child.forked_at, self._crew.board.read(child.slot).pulse_at or 0.0)
+                if now - since > limit and not waits:
                     log.error("boot_timeout", child=post.name, pid=child.pid, seconds=limit)
                     self._crew.kill(child, "boot_timeout")
             elif now >= self._judge_from:

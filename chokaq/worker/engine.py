@@ -90,10 +90,12 @@ class Engine:
         reach = Reach(self._slot, lanes)
         try:
             await self._claim_lane.start()
+            self._slot.progress()
             worker = await self._claim_lane.call("register_worker", lambda session: session.register_worker(self._info))
             lanes += self._assemble(worker)
             for lane in lanes[1:]:
                 await lane.start()
+                self._slot.progress()
             await self._fetcher.sync()
             async with self._group:
                 await self._serve(lanes)

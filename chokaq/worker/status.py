@@ -26,6 +26,10 @@ class StatusSlot(Protocol):
         """The worker id of this incarnation; written before the worker registers."""
         ...
 
+    def progress(self) -> None:
+        """A step of the boot is done; the boot timeout counts from the last one. Counts as a pulse."""
+        ...
+
     def ready(self) -> None:
         """The application is imported, the store reached, procedures warm: the child claims from now on."""
         ...

@@ -131,6 +131,9 @@ class FakeSlot:
     def identify(self, worker_id: str) -> None:
         """Nothing."""
 
+    def progress(self) -> None:
+        """Nothing."""
+
     def ready(self) -> None:
         """Remember."""
         self.is_ready = True

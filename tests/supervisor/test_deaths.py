@@ -63,6 +63,13 @@ def test_a_child_that_hangs_while_booting_is_killed_and_tried_again(start: Start
     assert program.end() == 0
 
 
+def test_a_boot_that_is_slow_but_gets_on_is_waited_for(start: Start) -> None:
+    program = start(ONE, environ={"BOOT_TIMEOUT": "0.6"}, alpha={"boot": "slow"})
+    program.wait("supervisor_ready")
+    assert program.events("boot_timeout") == []
+    assert program.end() == 0
+
+
 def test_slow_boots_do_not_stop_a_program_that_has_been_ready(start: Start) -> None:
     program = start(ONE, environ={"BOOT_TIMEOUT": "0.3"})
     program.wait("supervisor_ready")

@@ -48,6 +48,8 @@ class Slot:
     def identify(self, worker_id: str) -> None:
         self.worker_id = worker_id
 
+    def progress(self) -> None: ...
+
     def ready(self) -> None:
         self.is_ready.set()
 

@@ -36,7 +36,7 @@ class Script(msgspec.Struct):
     """What a fake child does."""
 
     boot: str = "ok"
-    """`ok`, `fail` (the exit code of a failed boot), `crash` (a signal), `hang`."""
+    """`ok`, `fail` (the exit code of a failed boot), `crash` (a signal), `hang`, `slow` (step by step for a second)."""
     running: list[tuple[str, int, float]] = []
     """Handlers at work: job id, lease, seconds from boot to the hard deadline."""
     completed: int = 0
@@ -75,6 +75,9 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
         slot.reaches_store(now.store)
         signal.sigtimedwait(set(), 0.05)
         now = script(queue.name)
+    while now.boot == "slow" and time.monotonic() < born + 1.0:
+        slot.progress()
+        signal.sigtimedwait(set(), 0.05)
     slot.identify(new_id())
     begun: set[int] = set()
     first, told = True, False

@@ -15,6 +15,8 @@ class Slot:
 
     def identify(self, worker_id: str) -> None: ...
 
+    def progress(self) -> None: ...
+
     def ready(self) -> None:
         print("ready", flush=True)
 
