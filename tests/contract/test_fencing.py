@@ -203,6 +203,18 @@ def test_a_repeated_retry_is_known_by_its_attempt_even_after_the_job_went_on(ses
     assert session.archive_succeeded(holder.worker, [held]) == [Answer.STALE]
 
 
+@pytest.mark.parametrize("delay", [None, 5_000])
+def test_a_retry_without_its_attempt_row_was_never_applied(session: Session, lab: Lab, delay: int | None) -> None:
+    """The same rule from its other side: a hand-back leaves the job in Pending under this lease, but charged nothing."""
+    holder = Holder(session)
+    held = held_in("processing", holder)
+    session.release_jobs(holder.worker, [Release(held.id, held.lease, delay)])
+    before = lab.snapshot()
+
+    assert session.reschedule_for_retry(holder.worker, [Retry(held.id, held.lease, 0, ERROR)]) == [Answer.STALE]
+    assert lab.snapshot() == before
+
+
 @each_operation
 def test_one_call_answers_each_job_in_the_order_of_the_input(session: Session, lab: Lab, operation: Operation) -> None:
     """C14 in the store: one stale job never harms its batch."""

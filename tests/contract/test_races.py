@@ -10,9 +10,9 @@ import pytest
 from chokaq.lifecycle.states import Answer, FailureReason, JobStatus, KeyScope
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session
-from chokaq.store.records import CancelAnswer, Enqueued, Failure, Held, NewJob, Release
+from chokaq.store.records import CancelAnswer, CrashPolicies, Enqueued, Failure, Held, NewJob, Release
 from tests.support.holder import Holder
-from tests.support.jobs import QUEUE, new_job, new_jobs
+from tests.support.jobs import QUEUE, death, new_job, new_jobs
 from tests.support.lab import Lab
 from tests.support.processes import run_programs
 from tests.support.stores import Sessions
@@ -160,6 +160,28 @@ def test_cancellations_race_with_starts_and_every_job_ends_where_it_was_told(ses
         assert results[job.id] == expected
     told = {cancellation.id for cancellation in holder.fetch(0).cancellations}
     assert told == {job_id for job_id, result in results.items() if result == "requested"}
+
+
+def test_a_fetch_racing_with_the_release_of_its_worker_leaves_no_job_behind(sessions: Sessions, lab: Lab) -> None:
+    """C3, design §7: whatever the dead worker's last fetch claimed is found by the release, or it claimed nothing."""
+    first, second = sessions.many(2)
+    first.enqueue_jobs(new_jobs(100))
+    by = Holder(second, "").worker
+    for _ in range(8):
+        holder = Holder(first)
+
+        def claim(dying: Holder = holder) -> None:
+            while not dying.fetch(2).retired:
+                pass
+
+        def release(dying: Holder = holder) -> None:
+            while not second.release_worker(by, death(dying.id, "crash"), CrashPolicies()).done:
+                pass
+
+        together([claim, release])
+
+        assert lab.count("JobsHot", f"WorkerId = '{holder.id}' AND Status IN (1, 2)") == 0
+    assert lab.count("JobsHot", "Status = 0") == 100
 
 
 def test_a_moving_job_is_never_reported_missing(sessions: Sessions) -> None:
