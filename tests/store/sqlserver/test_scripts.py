@@ -1,0 +1,124 @@
+"""The SQL files: all parse, all are called as they are written, and fit another schema by three rewritings."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chokaq.store import sqlfiles
+from chokaq.store.errors import StoreMisconfigured
+from chokaq.store.sqlserver import inspection, schema, scripts
+from chokaq.store.sqlserver.calls import PROCEDURES, calls, check_schema_name
+from chokaq.store.sqlserver.rewrite import batches, normalised, renamed, without_create_or_alter
+
+FILES = [("schema", name) for name in sqlfiles.names("schema")] + [
+    ("procedures", name) for name in sqlfiles.names("procedures")
+]
+TWINLESS = {"GetClock"}
+"""The embedded store asks its host for the time."""
+EMBEDDED_ONLY = {"001_pillars", "Moves"}
+
+
+def test_every_file_parses_as_sql_server_2019() -> None:
+    program = Path(sys.executable).with_name("maxdop")
+    for kind, name in FILES:
+        file = sqlfiles.folder() / kind / f"{name}.sql"
+        found = subprocess.run([program, "--parser-version", "2019", file], capture_output=True, text=True, check=False)
+        assert found.returncode == 0, f"{file.name}: {found.stderr or found.stdout[-500:]}"
+
+
+def test_every_procedure_has_its_embedded_twin() -> None:
+    assert set(sqlfiles.names("procedures")) - TWINLESS == set(sqlfiles.names("embedded")) - EMBEDDED_ONLY
+
+
+@pytest.mark.parametrize("name", sqlfiles.names("procedures"))
+def test_a_procedure_begins_with_its_settings_and_tells_what_it_does(name: str) -> None:
+    text = sqlfiles.read("procedures", name)
+    assert text.startswith(f"SET QUOTED_IDENTIFIER ON;\nSET ANSI_NULLS ON;\nGO\n-- {name}: ")
+    for word in ("-- Called by:", "-- Result", "-- Table order:", f"\nCREATE OR ALTER PROCEDURE chokaq.{name}\n"):
+        assert word in text
+    assert "SET NOCOUNT ON;" in text
+
+
+@pytest.mark.parametrize("name", sqlfiles.names("procedures"))
+def test_a_procedure_is_called_with_the_parameters_it_declares(name: str) -> None:
+    head = sqlfiles.read("procedures", name).split("CREATE OR ALTER", 1)[1].split("\nAS\n", 1)[0]
+    assert re.findall(r"@(\w+)", head) == list(PROCEDURES[name])
+
+
+def test_every_procedure_can_be_called() -> None:
+    assert sorted(PROCEDURES) == sqlfiles.names("procedures")
+    assert calls("jobs")["StartJobs"].sql == "EXEC jobs.StartJobs @WorkerId=?, @Jobs=?"
+    assert calls("jobs")["RollUp"].sql == "EXEC jobs.RollUp"
+    assert calls("jobs")["StartJobs"].sql is calls("jobs")["StartJobs"].sql, "a driver compares texts by identity"
+
+
+@pytest.mark.parametrize("name", sqlfiles.names("procedures"))
+def test_a_hint_that_names_an_access_path_stands_in_a_from_clause(name: str) -> None:
+    """SQL Server refuses INDEX and FORCESEEK on the target of an UPDATE or DELETE (error 1069)."""
+    text = re.sub(r"--[^\n]*", "", sqlfiles.read("procedures", name))
+    for target in re.findall(r"\b(?:UPDATE|DELETE FROM|INSERT INTO)\s+chokaq\.\w+\s+WITH\s*\(([^)]*)", text):
+        assert "FORCESEEK" not in target
+        assert "INDEX" not in target
+
+
+@pytest.mark.parametrize("name", sqlfiles.names("procedures"))
+def test_every_readpast_locks_as_read_committed(name: str) -> None:
+    """Without it READPAST fails, or means nothing, where READ_COMMITTED_SNAPSHOT is on."""
+    for hints in re.findall(r"WITH \(([^)]*READPAST[^)]*)\)", sqlfiles.read("procedures", name)):
+        assert "READCOMMITTEDLOCK" in hints
+
+
+def test_another_schema_changes_the_qualifier_and_the_roles_and_nothing_else() -> None:
+    text = "-- chokaq: words\nGRANT EXECUTE ON chokaq.X TO chokaq_worker; SELECT 'chokaq', mychokaq.y FROM chokaq.Jobs"
+    assert renamed(text, "chokaq_two") == (
+        "-- chokaq: words\nGRANT EXECUTE ON chokaq_two.X TO chokaq_two_worker; SELECT 'chokaq', mychokaq.y FROM chokaq_two.Jobs"
+    )
+    assert renamed(text, "chokaq") == text
+
+
+def test_batches_are_divided_at_go_lines_only() -> None:
+    assert batches("a\nGO\nSELECT 'GO'\n  go  \n\nGO\nlast") == ["a", "SELECT 'GO'", "last"]
+
+
+def test_create_or_alter_becomes_drop_and_create() -> None:
+    batch = "-- head\nCREATE OR ALTER PROCEDURE s.P\nAS SELECT 1"
+    assert without_create_or_alter(batch) == [
+        "DROP PROCEDURE IF EXISTS s.P",
+        "-- head\nCREATE PROCEDURE s.P\nAS SELECT 1",
+    ]
+    assert without_create_or_alter("SELECT 1") == ["SELECT 1"]
+    live = "CREATE   PROCEDURE s.P\n  AS SELECT 1"
+    assert normalised(live) == normalised(batch)
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a b", "a;drop", "a.b", "ü", "[a]"])
+def test_a_schema_name_that_needs_quotes_is_refused(name: str) -> None:
+    with pytest.raises(StoreMisconfigured, match=r"database\.schema"):
+        check_schema_name(name)
+
+
+def test_the_script_is_complete_and_in_order() -> None:
+    text = schema.script("jobs")
+    words = ("CREATE SCHEMA jobs", "jobs.SchemaMigrations (", "TABLE jobs.JobsHot", "VIEW jobs.Jobs", "GRANT EXECUTE")
+    places = [text.index(word) for word in words]
+    assert places == sorted(places)
+    for name in sqlfiles.names("procedures"):
+        assert f"CREATE OR ALTER PROCEDURE jobs.{name}\n" in text
+    assert "chokaq." not in re.sub(r"--[^\n]*|'[^']*'", "", text)
+    assert scripts.latest() == scripts.migrations()[-1].version
+
+
+def test_the_expected_catalog_is_read_from_the_schema_files() -> None:
+    tables = inspection.expected_tables()
+    assert tables["JobsHot"]["DueAtUtc"] == "datetime2"
+    assert tables["MetricBuckets"]["Lag11"] == "int"
+    assert "CONSTRAINT" not in tables["JobsHot"]
+    assert "UX_JobsHot_Key" in inspection.expected_indexes()["JobsHot"]
+
+
+def test_grants_name_only_procedures_that_exist() -> None:
+    granted = set(re.findall(r"GRANT EXECUTE ON chokaq\.(\w+)", sqlfiles.read("schema", "grants")))
+    assert granted == set(sqlfiles.names("procedures"))
