@@ -11,15 +11,13 @@ CROSS JOIN JobsHot ON Id = g.JobId AND LeaseNumber = g.Lease
 WHERE Status = 2;
 
 -- name: shown
--- The DLQ row of this lease decides; else the job waits under this lease, or has gone on and left the attempt behind.
+-- The DLQ row of this lease decides; else the attempt that the reschedule left behind is its evidence.
 SELECT g.JobId, g.Lease,
        CASE WHEN d.Status = 5 AND d.FailureReason = 1 THEN 2
             WHEN d.Status = 4 AND d.FailureReason = 10 THEN 3
             WHEN d.Id IS NOT NULL THEN 0
-            WHEN h.Status = 0 AND h.LeaseNumber = g.Lease AND g.Lease > 0 THEN 1
             WHEN a.JobId IS NOT NULL THEN 1
             ELSE 0 END
 FROM (SELECT value ->> 0 AS JobId, value ->> 1 AS Lease FROM json_each(:jobs)) AS g
-LEFT JOIN JobsHot AS h ON h.Id = g.JobId
 LEFT JOIN JobsDLQ AS d ON d.Id = g.JobId AND d.LeaseNumber = g.Lease
 LEFT JOIN JobAttempts AS a ON a.JobId = g.JobId AND a.LeaseNumber = g.Lease;

@@ -154,16 +154,14 @@ BEGIN
     IF (SELECT COUNT(*) FROM @Back) = (SELECT COUNT(*) FROM @Set)
         SELECT s.JobId AS JobId, s.Lease AS Lease, 1 AS Answer FROM @Set s;
     ELSE
-        -- The DLQ row of this lease decides; else the job waits under this lease, or has gone on and left its attempt behind.
+        -- The DLQ row of this lease decides; else the attempt that the reschedule left behind is its evidence.
         SELECT s.JobId AS JobId, s.Lease AS Lease,
                CASE WHEN d.Status = 5 AND d.FailureReason = 1 THEN 2
                     WHEN d.Status = 4 AND d.FailureReason = 10 THEN 3
                     WHEN d.Id IS NOT NULL THEN 0
-                    WHEN h.Status = 0 AND s.Lease > 0 THEN 1
                     WHEN a.JobId IS NOT NULL THEN 1
                     ELSE 0 END AS Answer
         FROM @Set s
-        LEFT JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId AND h.LeaseNumber = s.Lease
         LEFT JOIN chokaq.JobsDLQ d WITH (FORCESEEK) ON d.Id = s.JobId AND d.LeaseNumber = s.Lease
         LEFT JOIN chokaq.JobAttempts a WITH (FORCESEEK) ON a.JobId = s.JobId AND a.LeaseNumber = s.Lease
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
