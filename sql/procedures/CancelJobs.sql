@@ -1,10 +1,12 @@
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
--- CancelJobs: Pending and Fetched jobs go to the DLQ as Cancelled at once; the holder of a Processing one is told. One AuditLog row per
+-- CancelJobs: Pending and Fetched jobs go to the DLQ as Cancelled at once; the holder of a Processing one is told. One AuditLog
+--   row per
 --   job changed, in the same transaction.
 -- Called by: operators; clients for their own jobs (members of chokaq_client who are no operators always get @OwnOnly).
--- Parameters: @Jobs JSON array of {i: id}, not repeated, at most 1,000; @Actor; @Reason (empty: none); @OwnOnly 1: only jobs enqueued under
+-- Parameters: @Jobs JSON array of {i: id}, not repeated, at most 1,000; @Actor; @Reason (empty: none); @OwnOnly 1: only jobs
+--   enqueued under
 --   the caller's login.
 -- Result: JobId, Result (0 cancelled, 1 requested, 2 final); no row for an unknown job.
 -- Table order: JobsHot, JobsArchive (read), JobsDLQ, CancelRequests, MetricBuckets (slot 0), AuditLog.
@@ -22,20 +24,23 @@ BEGIN
     DECLARE @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME());
     DECLARE @Set TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
     DECLARE @Told TABLE (
-        JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Lease int NOT NULL, Owner char(26) COLLATE Latin1_General_BIN2 NOT NULL);
+        JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Lease int NOT NULL,
+            Owner char(26) COLLATE Latin1_General_BIN2 NOT NULL);
     DECLARE @Result TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Result tinyint NOT NULL);
     DECLARE @Moved TABLE (
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Queue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL,
         Type varchar(255) COLLATE Latin1_General_BIN2 NOT NULL, Status tinyint NOT NULL, Priority int NOT NULL,
         DueAtUtc datetime2(3) NOT NULL, LeaseNumber int NOT NULL, AttemptCount int NOT NULL, CrashCount int NOT NULL,
         WorkerId char(26) COLLATE Latin1_General_BIN2 NULL, StartedAtUtc datetime2(3) NULL, CancelRequestedAtUtc datetime2(3) NULL,
-        Progress tinyint NULL, CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NULL, AgeFromUtc datetime2(3) NOT NULL,
+        Progress tinyint NULL, CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NULL,
+            AgeFromUtc datetime2(3) NOT NULL,
         KeyScope tinyint NOT NULL, PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL,
         IdempotencyKey nvarchar(255) COLLATE Latin1_General_BIN2 NULL, OwnerLogin nvarchar(128) NULL, CreatedBy nvarchar(100) NULL,
         Tags nvarchar(1000) NULL, Headers varchar(4000) COLLATE Latin1_General_BIN2 NULL,
         Payload varchar(max) COLLATE Latin1_General_BIN2 NOT NULL);
     DECLARE @Count TABLE (
-        SumQueue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL, SumOutcome tinyint NOT NULL, SumReason int NOT NULL, N bigint NOT NULL,
+        SumQueue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL, SumOutcome tinyint NOT NULL, SumReason int NOT NULL,
+            N bigint NOT NULL,
         L0 int NOT NULL, L1 int NOT NULL, L2 int NOT NULL, L3 int NOT NULL, L4 int NOT NULL, L5 int NOT NULL,
         L6 int NOT NULL, L7 int NOT NULL, L8 int NOT NULL, L9 int NOT NULL, L10 int NOT NULL, L11 int NOT NULL,
         PRIMARY KEY (SumQueue, SumOutcome, SumReason));
@@ -54,11 +59,13 @@ BEGIN
             DELETE FROM chokaq.JobsHot
             OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Status, deleted.Priority, deleted.DueAtUtc, deleted.LeaseNumber,
                    deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc, deleted.CancelRequestedAtUtc,
-                   deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc, deleted.AgeFromUtc, deleted.KeyScope, deleted.PayloadHash,
+                   deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc, deleted.AgeFromUtc, deleted.KeyScope,
+                       deleted.PayloadHash,
                    deleted.IdempotencyKey, deleted.OwnerLogin, deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
             INTO @Moved
                 (JobId, Queue, Type, Status, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
-                 CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey, OwnerLogin,
+                 CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey,
+                     OwnerLogin,
                  CreatedBy, Tags, Headers, Payload)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
             WHERE Status IN (0, 1) AND (@OwnOnly = 0 OR OwnerLogin = @Login)
@@ -90,11 +97,14 @@ BEGIN
         IF EXISTS (SELECT 1 FROM @Moved)
         BEGIN
             INSERT INTO chokaq.JobsDLQ
-                (Id, Queue, Type, Status, FailureReason, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
-                 FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey,
+                (Id, Queue, Type, Status, FailureReason, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId,
+                    StartedAtUtc,
+                 FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
+                     IdempotencyKey,
                  OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers, Payload)
             SELECT m.JobId, m.Queue, m.Type, 5, 1, m.Priority, m.DueAtUtc, m.LeaseNumber, m.AttemptCount, m.CrashCount, m.WorkerId,
-                   m.StartedAtUtc, @Now, m.CancelRequestedAtUtc, m.Progress, m.CreatedAtUtc, m.ScheduledAtUtc, m.AgeFromUtc, m.KeyScope,
+                   m.StartedAtUtc, @Now, m.CancelRequestedAtUtc, m.Progress, m.CreatedAtUtc, m.ScheduledAtUtc, m.AgeFromUtc,
+                       m.KeyScope,
                    m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags, NULL, NULL, @Actor, m.Headers, m.Payload
             FROM @Moved m;
             INSERT @Count (SumQueue, SumOutcome, SumReason, N, L0, L1, L2, L3, L4, L5, L6, L7, L8, L9, L10, L11)
@@ -116,10 +126,13 @@ BEGIN
             GROUP BY t.Queue, t.Reason;
             UPDATE chokaq.MetricBuckets
             SET JobCount = JobCount + c.N,
-                Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3, Lag4 = Lag4 + c.L4, Lag5 = Lag5 + c.L5,
-                Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8, Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10, Lag11 = Lag11 + c.L11
+                Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3, Lag4 = Lag4 + c.L4,
+                    Lag5 = Lag5 + c.L5,
+                Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8, Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10,
+                    Lag11 = Lag11 + c.L11
             FROM @Count c
-            WHERE Slot = @Slot AND Seconds = 1 AND StartUtc = @Second AND Queue = c.SumQueue AND Outcome = c.SumOutcome AND FailureReason = c.SumReason;
+            WHERE Slot = @Slot AND Seconds = 1 AND StartUtc = @Second AND Queue = c.SumQueue AND Outcome = c.SumOutcome
+                AND FailureReason = c.SumReason;
             INSERT INTO chokaq.MetricBuckets
                 (Slot, Seconds, StartUtc, Queue, Outcome, FailureReason, JobCount, DurationMs, MaxDurationMs,
                  Lag0, Lag1, Lag2, Lag3, Lag4, Lag5, Lag6, Lag7, Lag8, Lag9, Lag10, Lag11)
@@ -132,7 +145,8 @@ BEGIN
         END;
         IF EXISTS (SELECT 1 FROM @Told)
         BEGIN
-            DELETE FROM chokaq.CancelRequests WHERE JobId IN (SELECT t.JobId FROM @Told t) AND WorkerId IN (SELECT t.Owner FROM @Told t);
+            DELETE FROM chokaq.CancelRequests WHERE JobId IN (SELECT t.JobId FROM @Told t) AND WorkerId IN (SELECT t.Owner
+                FROM @Told t);
             INSERT INTO chokaq.CancelRequests (WorkerId, JobId, LeaseNumber, Actor, Reason, RequestedAtUtc)
             SELECT t.Owner, t.JobId, t.Lease, @Actor, @Reason, @Now FROM @Told t;
         END;
@@ -141,7 +155,8 @@ BEGIN
                CASE m.Status WHEN 0 THEN N'{"status":"Pending"}' ELSE N'{"status":"Fetched"}' END, N'{"status":"Cancelled"}'
         FROM @Moved m
         UNION ALL
-        SELECT @Now, @Actor, 'cancel', t.JobId, @Reason, N'{"status":"Processing"}', N'{"status":"Processing","cancel_requested":true}'
+        SELECT @Now, @Actor, 'cancel', t.JobId, @Reason, N'{"status":"Processing"}',
+            N'{"status":"Processing","cancel_requested":true}'
         FROM @Told t;
         COMMIT TRANSACTION;
     END TRY

@@ -5,7 +5,8 @@ GO
 -- Called by: the client, on its own connection (@InCaller 0: one transaction of its own) or inside an application's transaction
 --   (@InCaller 1: nothing is begun, committed or rolled back here, and the isolation level is the caller's).
 -- Parameters:
---   @Mapped    33 characters that occur in no text of the call; they stand for " \ and U+0001 … U+001F, in this order, in free text.
+--   @Mapped    33 characters that occur in no text of the call; they stand for " \ and U+0001 … U+001F, in this order, in free
+--   text.
 --   @Jobs      JSON array, one object per job, ids and keys not repeated, sorted by key: n ordinal, i id, qa/qn queue, ta/tn type,
 --              ha/hn headers (null: none), pa/pn payload (each as 1-based start and length in @Bytes), p priority, d delay in ms,
 --              u due instant in ms since 1970 (wins over d), z payload hash, g tags, c created by, k idempotency key, s key scope
@@ -28,7 +29,8 @@ BEGIN
 
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Epoch datetime2(3) = '1970-01-01';
     DECLARE @Ours bit = CASE WHEN @InCaller = 0 AND @@TRANCOUNT = 0 THEN 1 ELSE 0 END;
-    DECLARE @Try int = 0, @Error int, @Count int, @Inserted int, @Keyed bit = 0, @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME());
+    DECLARE @Try int = 0, @Error int, @Count int, @Inserted int, @Keyed bit = 0, @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(),
+        SUSER_SNAME());
     -- What a JSON string would have to escape travels as one of @Mapped instead, and is put back by TRANSLATE.
     DECLARE @Plain nvarchar(33) = N'"\'
         + NCHAR(1) + NCHAR(2) + NCHAR(3) + NCHAR(4) + NCHAR(5) + NCHAR(6) + NCHAR(7) + NCHAR(8) + NCHAR(9) + NCHAR(10) + NCHAR(11)
@@ -138,21 +140,26 @@ BEGIN
             BEGIN TRY
                 INSERT INTO chokaq.JobsHot
                     (Id, Queue, Type, Status, IsReady, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, CreatedAtUtc,
-                     ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags, Headers, Payload)
-                SELECT n.JobId, n.Queue, n.Type, 0, CASE WHEN t.DueAtUtc <= @Now THEN 1 ELSE 0 END, n.Priority, t.DueAtUtc, 0, 0, 0, @Now,
+                     ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags, Headers,
+                         Payload)
+                SELECT n.JobId, n.Queue, n.Type, 0, CASE WHEN t.DueAtUtc <= @Now THEN 1 ELSE 0 END, n.Priority, t.DueAtUtc, 0, 0,
+                    0, @Now,
                        CASE WHEN n.DueMs IS NOT NULL OR n.DelayMs > 0 THEN t.DueAtUtc END, t.DueAtUtc, n.KeyScope, n.PayloadHash,
                        n.IdempotencyKey, @Login, n.CreatedBy, n.Tags,
                        CAST(SUBSTRING(@Bytes, n.HeadersAt, n.HeadersLength) AS varchar(4000)),
                        CAST(SUBSTRING(@Bytes, n.PayloadAt, n.PayloadLength) AS varchar(max))
                 FROM @New n
                 CROSS APPLY (SELECT CASE WHEN n.DueMs IS NULL
-                    THEN DATEADD(MILLISECOND, CAST(n.DelayMs % 1000 AS int), DATEADD(SECOND, CAST(n.DelayMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.DelayMs / 86400000 AS int), @Now)))
-                    ELSE DATEADD(MILLISECOND, CAST(n.DueMs % 1000 AS int), DATEADD(SECOND, CAST(n.DueMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.DueMs / 86400000 AS int), @Epoch)))
+                    THEN DATEADD(MILLISECOND, CAST(n.DelayMs % 1000 AS int), DATEADD(SECOND, CAST(n.DelayMs / 1000 % 86400 AS int),
+                        DATEADD(DAY, CAST(n.DelayMs / 86400000 AS int), @Now)))
+                    ELSE DATEADD(MILLISECOND, CAST(n.DueMs % 1000 AS int), DATEADD(SECOND, CAST(n.DueMs / 1000 % 86400 AS int),
+                        DATEADD(DAY, CAST(n.DueMs / 86400000 AS int), @Epoch)))
                     END AS DueAtUtc) t
                 WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
                   AND NOT EXISTS (SELECT 1 FROM @Taken x WHERE x.JobId = n.JobId)
                   AND NOT EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = n.JobId)
-                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.IdempotencyKey = n.IdempotencyKey AND h.IdempotencyKey IS NOT NULL)
+                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobsHot h
+                      WHERE h.IdempotencyKey = n.IdempotencyKey AND h.IdempotencyKey IS NOT NULL)
                 ORDER BY n.IdempotencyKey, n.JobId
                 OPTION (LOOP JOIN, MAXDOP 1);
                 SET @Inserted = @@ROWCOUNT;
@@ -197,14 +204,17 @@ BEGIN
                 -- Step 4: the entry of a fresh row whose scope has one; an expired entry of a job that is gone is replaced.
                 UPDATE chokaq.JobKeys
                 SET JobId = n.JobId, KeyScope = n.KeyScope,
-                    ExpiresAtUtc = CASE WHEN n.KeyScope = 2 THEN DATEADD(MILLISECOND, CAST(n.WindowMs % 1000 AS int), DATEADD(SECOND, CAST(n.WindowMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.WindowMs / 86400000 AS int), @Now))) END
+                    ExpiresAtUtc = CASE WHEN n.KeyScope = 2 THEN DATEADD(MILLISECOND, CAST(n.WindowMs % 1000 AS int),
+                        DATEADD(SECOND, CAST(n.WindowMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.WindowMs / 86400000 AS int),
+                        @Now))) END
                 FROM @New n
                 WHERE n.IdempotencyKey = JobKeys.IdempotencyKey AND n.KeyScope IN (1, 2) AND JobKeys.JobId <> n.JobId
                   AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
                   AND EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = n.JobId);
                 INSERT INTO chokaq.JobKeys (IdempotencyKey, JobId, KeyScope, ExpiresAtUtc)
                 SELECT n.IdempotencyKey, n.JobId, n.KeyScope,
-                       CASE WHEN n.KeyScope = 2 THEN DATEADD(MILLISECOND, CAST(n.WindowMs % 1000 AS int), DATEADD(SECOND, CAST(n.WindowMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.WindowMs / 86400000 AS int), @Now))) END
+                       CASE WHEN n.KeyScope = 2 THEN DATEADD(MILLISECOND, CAST(n.WindowMs % 1000 AS int), DATEADD(SECOND,
+                           CAST(n.WindowMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.WindowMs / 86400000 AS int), @Now))) END
                 FROM @New n
                 WHERE n.IdempotencyKey IS NOT NULL AND n.KeyScope IN (1, 2)
                   AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
@@ -214,7 +224,8 @@ BEGIN
                 -- Who else holds a key: the live job under it, or the job of its entry, wherever that stands.
                 INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
                 SELECT n.JobId, h.Id, 0, h.Status, h.PayloadHash
-                FROM @New n JOIN chokaq.JobsHot h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.IdempotencyKey = n.IdempotencyKey AND h.IdempotencyKey IS NOT NULL
+                FROM @New n JOIN chokaq.JobsHot h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.IdempotencyKey = n.IdempotencyKey
+                    AND h.IdempotencyKey IS NOT NULL
                 WHERE h.Id <> n.JobId AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
                 IF EXISTS (SELECT 1 FROM @Taken)

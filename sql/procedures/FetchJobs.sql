@@ -3,7 +3,8 @@ SET ANSI_NULLS ON;
 GO
 -- FetchJobs: claim ready jobs of a queue (Pending -> Fetched), and tell the worker what else it should know.
 -- Called by: the claim lane of a child, with request numbers 1, 2, 3 …; a used number answers the same rows again.
--- Parameters: @WorkerId, @Queue its queue, @Request, @Size jobs wanted (0: only sync), @FleetCap the YAML's cap on leases held in the
+-- Parameters: @WorkerId, @Queue its queue, @Request, @Size jobs wanted (0: only sync), @FleetCap the YAML's cap on leases held in
+--   the
 --   queue by all workers (-1: none; the override in Queues wins).
 -- Results, in this order:
 --   1. Retired, Replayed, NowUtc, MaxWorkers, FleetMaxWorkers, ExecutionTimeoutMs, ZombieTimeoutMs, IsPaused, IsActive,
@@ -26,8 +27,10 @@ BEGIN
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @NextDue datetime2(3), @LastRequest bigint, @Ended datetime2(3);
-    DECLARE @MaxWorkers int, @FleetMaxWorkers int, @ExecutionTimeoutMs bigint, @ZombieTimeoutMs bigint, @IsPaused bit = 0, @IsActive bit = 1;
-    DECLARE @Retired bit = 0, @Replayed bit = 0, @Ready bit = 0, @Due bit = 0, @Cap int, @Take int, @Chosen int = 0, @Waiting int = 0;
+    DECLARE @MaxWorkers int, @FleetMaxWorkers int, @ExecutionTimeoutMs bigint, @ZombieTimeoutMs bigint, @IsPaused bit = 0,
+        @IsActive bit = 1;
+    DECLARE @Retired bit = 0, @Replayed bit = 0, @Ready bit = 0, @Due bit = 0, @Cap int, @Take int, @Chosen int = 0,
+        @Waiting int = 0;
     DECLARE @Ids TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
     DECLARE @Promoted TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
 
@@ -83,7 +86,8 @@ BEGIN
                     WHERE Status = 0 AND IsReady = 0 AND Id IN (SELECT TOP (1000) p.JobId FROM @Promoted p ORDER BY p.JobId)
                     OPTION (LOOP JOIN, MAXDOP 1);
                     SET @NextDue = NULL;
-                    SELECT TOP (1) @NextDue = DueAtUtc FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
+                    SELECT TOP (1) @NextDue = DueAtUtc FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK,
+                        INDEX (IX_JobsHot_Due))
                     WHERE Queue = @Queue AND Status = 0 AND IsReady = 0 ORDER BY DueAtUtc, Id;
                 END;
                 SET @Take = CASE WHEN @IsPaused = 1 OR @IsActive = 0 THEN 0 WHEN @Size > 1000 THEN 1000 ELSE @Size END;
@@ -114,9 +118,12 @@ BEGIN
                 END;
             END;
 
-            SELECT @Retired AS Retired, @Replayed AS Replayed, @Now AS NowUtc, @MaxWorkers AS MaxWorkers, @FleetMaxWorkers AS FleetMaxWorkers,
-                   @ExecutionTimeoutMs AS ExecutionTimeoutMs, @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused, @IsActive AS IsActive,
-                   CASE WHEN @Ready = 1 OR @NextDue <= @Now THEN 0 ELSE DATEDIFF_BIG(MILLISECOND, @Now, @NextDue) END AS NextDueMs, @Chosen AS Chosen;
+            SELECT @Retired AS Retired, @Replayed AS Replayed, @Now AS NowUtc, @MaxWorkers AS MaxWorkers,
+                @FleetMaxWorkers AS FleetMaxWorkers,
+                   @ExecutionTimeoutMs AS ExecutionTimeoutMs, @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused,
+                       @IsActive AS IsActive,
+                   CASE WHEN @Ready = 1 OR @NextDue <= @Now THEN 0 ELSE DATEDIFF_BIG(MILLISECOND, @Now, @NextDue) END AS NextDueMs,
+                       @Chosen AS Chosen;
             SELECT TOP (1000) c.JobId AS JobId, c.LeaseNumber AS LeaseNumber, c.Actor AS Actor, c.Reason AS Reason
             FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
             IF @Chosen > 0
@@ -138,9 +145,12 @@ BEGIN
     END;
     ELSE
     BEGIN
-        SELECT @Retired AS Retired, @Replayed AS Replayed, @Now AS NowUtc, @MaxWorkers AS MaxWorkers, @FleetMaxWorkers AS FleetMaxWorkers,
-               @ExecutionTimeoutMs AS ExecutionTimeoutMs, @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused, @IsActive AS IsActive,
-               CASE WHEN @Ready = 1 OR @NextDue <= @Now THEN 0 ELSE DATEDIFF_BIG(MILLISECOND, @Now, @NextDue) END AS NextDueMs, 0 AS Chosen;
+        SELECT @Retired AS Retired, @Replayed AS Replayed, @Now AS NowUtc, @MaxWorkers AS MaxWorkers,
+            @FleetMaxWorkers AS FleetMaxWorkers,
+               @ExecutionTimeoutMs AS ExecutionTimeoutMs, @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused,
+                   @IsActive AS IsActive,
+               CASE WHEN @Ready = 1 OR @NextDue <= @Now THEN 0 ELSE DATEDIFF_BIG(MILLISECOND, @Now, @NextDue) END AS NextDueMs,
+                   0 AS Chosen;
         SELECT TOP (1000) c.JobId AS JobId, c.LeaseNumber AS LeaseNumber, c.Actor AS Actor, c.Reason AS Reason
         FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
     END;

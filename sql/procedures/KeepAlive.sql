@@ -3,7 +3,8 @@ SET ANSI_NULLS ON;
 GO
 -- KeepAlive: renew the leases of a worker, store what its handlers reported, and its live figures.
 -- Called by: the pulse lane of a child, for every lease held, from the claim on.
--- Parameters: @WorkerId; @Mapped as for EnqueueJobs; @Jobs JSON array of {i: id, l: lease, p: progress 0 … 100 or absent, n: note or absent} (free text mapped), not repeated, at most 1,000; @Running, @Buffered, @LoopLagMs, @MemoryKb the figures.
+-- Parameters: @WorkerId; @Mapped as for EnqueueJobs; @Jobs JSON array of {i: id, l: lease, p: progress 0 … 100 or absent, n: note
+--   or absent} (free text mapped), not repeated, at most 1,000; @Running, @Buffered, @LoopLagMs, @MemoryKb the figures.
 -- Results: 1. JobId, Lease, Answer (0 stale, 1 renewed); 2. cancellations meant for this worker: JobId, LeaseNumber, Actor, Reason.
 -- Table order: Workers, JobsHot, CancelRequests (read), JobNotes.
 CREATE OR ALTER PROCEDURE chokaq.KeepAlive
@@ -26,7 +27,8 @@ BEGIN
         + NCHAR(12) + NCHAR(13) + NCHAR(14) + NCHAR(15) + NCHAR(16) + NCHAR(17) + NCHAR(18) + NCHAR(19) + NCHAR(20) + NCHAR(21)
         + NCHAR(22) + NCHAR(23) + NCHAR(24) + NCHAR(25) + NCHAR(26) + NCHAR(27) + NCHAR(28) + NCHAR(29) + NCHAR(30) + NCHAR(31);
     DECLARE @Set TABLE (
-        JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL, Lease int NOT NULL, NewProgress tinyint NULL, NewNote nvarchar(1000) NULL,
+        JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL, Lease int NOT NULL, NewProgress tinyint NULL,
+            NewNote nvarchar(1000) NULL,
         PRIMARY KEY (JobId, Lease));
     DECLARE @Alive TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Lease int NOT NULL);
     INSERT @Set (JobId, Lease, NewProgress, NewNote)
@@ -48,7 +50,8 @@ BEGIN
             UPDATE chokaq.JobsHot
             SET Progress = (SELECT s.NewProgress FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
-            WHERE Status IN (1, 2) AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s WHERE s.NewProgress IS NOT NULL ORDER BY s.JobId)
+            WHERE Status IN (1, 2) AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s
+                WHERE s.NewProgress IS NOT NULL ORDER BY s.JobId)
               AND EXISTS (SELECT 1 FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber AND s.NewProgress IS NOT NULL)
             OPTION (LOOP JOIN, MAXDOP 1);
         IF EXISTS (SELECT 1 FROM @Set WHERE NewNote IS NOT NULL)

@@ -4,7 +4,8 @@ GO
 -- ListWorkers: the registry of processes with their live figures, newest first, at most 1,000.
 -- Called by: operators.
 -- Parameters: @Ended 1: ended ones too.
--- Result: WorkerId, Queue, Host, Pid, Version, Slot, MaxWorkers, StartedAtUtc, HeartbeatUtc, HeartbeatAgeMs, EndedAtUtc, EndedCause, Running,
+-- Result: WorkerId, Queue, Host, Pid, Version, Slot, MaxWorkers, StartedAtUtc, HeartbeatUtc, HeartbeatAgeMs, EndedAtUtc,
+--   EndedCause, Running,
 --   Buffered, LoopLagMs, MemoryKb.
 -- Table order: Workers.
 CREATE OR ALTER PROCEDURE chokaq.ListWorkers
@@ -17,7 +18,8 @@ BEGIN
     SELECT TOP (1000) w.WorkerId AS WorkerId, w.Queue AS Queue, w.Host AS Host, w.Pid AS Pid, w.Version AS Version, w.Slot AS Slot,
            w.MaxWorkers AS MaxWorkers, w.StartedAtUtc AS StartedAtUtc, w.HeartbeatUtc AS HeartbeatUtc,
            CASE WHEN w.HeartbeatUtc < @Now THEN DATEDIFF_BIG(MILLISECOND, w.HeartbeatUtc, @Now) ELSE 0 END AS HeartbeatAgeMs,
-           w.EndedAtUtc AS EndedAtUtc, w.EndedCause AS EndedCause, w.Running AS Running, w.Buffered AS Buffered, w.LoopLagMs AS LoopLagMs,
+           w.EndedAtUtc AS EndedAtUtc, w.EndedCause AS EndedCause, w.Running AS Running, w.Buffered AS Buffered,
+               w.LoopLagMs AS LoopLagMs,
            w.MemoryKb AS MemoryKb
     FROM chokaq.Workers w
     WHERE @Ended = 1 OR w.EndedAtUtc IS NULL

@@ -1,7 +1,8 @@
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
--- PurgeLeftovers: delete what belongs to no job any more: expired window keys whose job is not live, workers that ended (or were last heard
+-- PurgeLeftovers: delete what belongs to no job any more: expired window keys whose job is not live, workers that ended (or were
+--   last heard
 --   of) over 7 days ago, minute buckets older than 30 days. (Second buckets go with RollUp.)
 -- Called by: the maintenance leader's retention.
 -- Parameters: @Size rows of a kind at most (1 … 1,000).

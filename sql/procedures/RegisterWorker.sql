@@ -35,7 +35,8 @@ BEGIN
                 FROM (SELECT 1 AS Slot UNION ALL SELECT w.Slot + 1 FROM chokaq.Workers w WHERE w.EndedAtUtc IS NULL) c
                 WHERE NOT EXISTS (SELECT 1 FROM chokaq.Workers x WHERE x.EndedAtUtc IS NULL AND x.Slot = c.Slot);
                 INSERT INTO chokaq.Workers
-                    (WorkerId, Queue, Slot, Host, Pid, Version, MaxWorkers, LastRequest, StartedAtUtc, HeartbeatUtc, Running, Buffered,
+                    (WorkerId, Queue, Slot, Host, Pid, Version, MaxWorkers, LastRequest, StartedAtUtc, HeartbeatUtc, Running,
+                        Buffered,
                      LoopLagMs, MemoryKb)
                 VALUES (@WorkerId, @Queue, @Slot, @Host, @Pid, @Version, @MaxWorkers, 0, @Now, @Now, 0, 0, 0, 0);
             END;

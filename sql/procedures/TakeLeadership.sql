@@ -4,7 +4,8 @@ GO
 -- TakeLeadership: take or renew the maintenance lead. Leading only saves work: every maintenance step is safe with two leaders.
 -- Called by: every maintenance process before a pass.
 -- Parameters: @WorkerId the caller; @IntervalMs its interval: a holder that has not passed for three of them loses the lead.
--- Result: Leading, Holder, Term (raised by the database with every change of holder), LastPassAgeMs (of the pass before this one, whoever
+-- Result: Leading, Holder, Term (raised by the database with every change of holder), LastPassAgeMs (of the pass before this one,
+--   whoever
 --   made it; null: the very first), NowUtc.
 -- Table order: Leadership.
 CREATE OR ALTER PROCEDURE chokaq.TakeLeadership
