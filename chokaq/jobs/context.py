@@ -2,6 +2,7 @@
 
 import math
 import threading
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn
@@ -22,13 +23,13 @@ class JobContext:
 
     __slots__ = (
         "_cancel_reason",
+        "_ends",
         "_headers",
         "_job",
         "_lock",
         "_note",
         "_percent",
         "attempt",
-        "deadline",
         "id",
         "lease",
         "queue",
@@ -47,8 +48,7 @@ class JobContext:
         self.worker_id: str = worker_id
         self.lease: int = job.lease
         """Lease number of this claim; (id, lease) names this execution, for example in an outside system."""
-        self.deadline: datetime | None = None if timeout is None else datetime.now(UTC) + timedelta(seconds=timeout)
-        """When the handler will be cancelled (UTC, by this host's clock); None: never."""
+        self._ends = None if timeout is None else time.time() + timeout
         self._lock = threading.Lock()
         self._headers: Mapping[str, str] | None = None
         self._cancel_reason: CancelReason | None = None
@@ -57,6 +57,12 @@ class JobContext:
 
     def __repr__(self) -> str:
         return f"<JobContext {self.type_key} {self.id} attempt {self.attempt}>"
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the handler will be cancelled (UTC, by this host's clock); None: never."""
+        # Worked out when asked for: few handlers ask, and it is the dearest part of a context.
+        return None if self._ends is None else datetime.fromtimestamp(self._ends, UTC)
 
     @property
     def priority(self) -> int:

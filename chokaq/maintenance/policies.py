@@ -18,7 +18,10 @@ def crash_policies(settings: Settings, queue: str, chance: Callable[[], float] =
     """
     return CrashPolicies(
         default=crash_policy(settings.queue(queue).policy, chance),
-        types={type_key: crash_policy(settings.policy(queue, type_key), chance) for type_key in {**settings.registered, **settings.types}},
+        types={
+            type_key: crash_policy(settings.policy(queue, type_key), chance)
+            for type_key in {**settings.registered, **settings.types}
+        },
     )
 
 

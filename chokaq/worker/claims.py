@@ -28,6 +28,10 @@ class Stage(IntEnum):
     """Its last transition is queued, under way or answered: what a heartbeat says of it no longer matters."""
 
 
+BUFFERED, STARTING, READY, RUNNING, SETTLING = Stage
+"""The members as plain names: every job is compared with them some ten times, and a look into an enum is not free."""
+
+
 class Operation(IntEnum):
     """A transition on the settle lane, in the order in which the lane serves them."""
 
@@ -36,6 +40,9 @@ class Operation(IntEnum):
     RETRY = 2
     FAIL = 3
     RELEASE = 4
+
+
+START: Final = Operation.START
 
 
 Change = Retry | Failure | Release | None
@@ -51,6 +58,7 @@ class Claim:
         "context",
         "deadline",
         "held",
+        "is_suspect",
         "job",
         "lost",
         "operation",
@@ -63,12 +71,15 @@ class Claim:
         "timer",
     )
 
-    def __init__(self, job: FetchedJob, policy: Policy) -> None:
+    def __init__(self, job: FetchedJob, policy: Policy, route: "Route | None" = None) -> None:
+        """`route`: None when this process does not know the job's type."""
         self.job: Final = job
         self.held: Final = Held(job.id, job.lease)
         self.policy: Final = policy
-        self.stage = Stage.BUFFERED
-        self.route: Route | None = None
+        self.route: Final = route
+        self.is_suspect: Final = job.crash_count > 0
+        """True when a process has died under this job before."""
+        self.stage = BUFFERED
         self.context: JobContext | None = None
         self.task: asyncio.Task[Any] | None = None
         """The runner's task, while the handler runs in it."""
@@ -81,14 +92,9 @@ class Claim:
         """Who cancelled it and why."""
         self.lost = False
         """The lease is someone else's; learnt before the job was started."""
-        self.operation = Operation.START
+        self.operation = START
         self.change: Change = None
         self.timer: set[Claim] | None = None
-
-    @property
-    def is_suspect(self) -> bool:
-        """True when a process has died under this job before."""
-        return self.job.crash_count > 0
 
     def request_stop(self, reason: CancelReason) -> None:
         """Ask a run to stop: the context says so, and the handler gets a CancelledError at its await."""

@@ -7,12 +7,12 @@ from typing import Any
 import structlog
 
 from chokaq.config.settings import Policy, QueueSettings
-from chokaq.jobs.dispatch import Dispatcher
+from chokaq.jobs.dispatch import Dispatcher, Route
 from chokaq.lifecycle.states import Answer, CancelReason
 from chokaq.store.records import Cancellation, FetchedJob, LiveQueue
 from chokaq.worker import outcomes
 from chokaq.worker.buffer import Buffer
-from chokaq.worker.claims import Claim, Stage
+from chokaq.worker.claims import BUFFERED, READY, RUNNING, SETTLING, Claim
 from chokaq.worker.counts import Counts
 from chokaq.worker.limiter import Limiter
 from chokaq.worker.runner import Runners
@@ -47,7 +47,7 @@ class Desk:
         self._runners = runners
         self._slot = slot
         self._counts = counts
-        self._policies: dict[str, Policy] = {}
+        self._kinds: dict[str, tuple[Policy, Route | None]] = {}
         self._live = LiveQueue()
         self._pace = Pace()
         self.buffer = Buffer()
@@ -87,7 +87,8 @@ class Desk:
             if before is not None:
                 # We lost it, it was rescued, and we are the ones who claimed it again.
                 self._lose(before)
-            claim = self._claims[job.id] = Claim(job, self._policy(job.type_key))
+            kind = self._kinds.get(job.type_key) or self._kind(job.type_key)
+            claim = self._claims[job.id] = Claim(job, *kind)
             self.buffer.push(claim)
         if not self.open:
             self.hand_back_buffer()
@@ -109,22 +110,21 @@ class Desk:
 
     def pump(self) -> None:
         """Start what may start. Every slot taken here is given back in `_ended`."""
-        while self.open and self.limiter.free and not self._settler.is_full:
+        limiter, settler = self.limiter, self._settler
+        while self.open and limiter.has_room and not settler.is_full:
             claim = self.buffer.pop(suspects=not self._pace.one_runs)
             if claim is None:
                 break
             if claim.lost:
-                self._settler.forget(claim)
-                continue
-            claim.route = self._dispatcher.find(self._queue.name, claim.job.type_key)
-            if claim.route is None:
+                settler.forget(claim)
+            elif claim.route is None:
                 self._counts.unknown_types += 1
-                self._settler.settle(claim, outcomes.unknown_type(claim.job, claim.policy, self._queue.name))
-                continue
-            if claim.is_suspect:
-                self._pace.began(time.monotonic())
-            self.limiter.acquire()
-            self._settler.start(claim)
+                settler.settle(claim, outcomes.unknown_type(claim.job, claim.policy, self._queue.name))
+            else:
+                if claim.is_suspect:
+                    self._pace.began(time.monotonic())
+                limiter.acquire()
+                settler.start(claim)
         self.changed()
 
     def hand_back_buffer(self) -> None:
@@ -144,7 +144,7 @@ class Desk:
         """Cancel every handler, so that its job can be handed back; what was started but has not begun goes back as well."""
         self._runners.handing_back = True
         for claim in list(self._claims.values()):
-            if claim.stage is Stage.RUNNING:
+            if claim.stage is RUNNING:
                 claim.request_stop(CancelReason.SHUTDOWN)
 
     def _ended(self, claim: Claim) -> None:
@@ -154,11 +154,11 @@ class Desk:
             self._pace.ended(time.monotonic())
         self.pump()
 
-    def _policy(self, type_key: str) -> Policy:
-        policy = self._policies.get(type_key)
-        if policy is None:
-            policy = self._policies[type_key] = self._app.policy(self._queue.name, type_key)
-        return policy
+    def _kind(self, type_key: str) -> tuple[Policy, Route | None]:
+        """The policy and the route of a type, looked up once in the life of a child."""
+        queue = self._queue.name
+        kind = self._kinds[type_key] = self._app.policy(queue, type_key), self._dispatcher.find(queue, type_key)
+        return kind
 
     # ── what the store tells ──────────────────────────────────────────────────────────────────────────────────────────
     def beats_told(
@@ -178,12 +178,12 @@ class Desk:
                 claim is None
                 or claim.job.lease != cancellation.lease
                 or claim.cancellation is not None
-                or claim.stage is Stage.SETTLING
+                or claim.stage is SETTLING
             ):
                 continue
             claim.cancellation = cancellation
             claim.request_stop(CancelReason.ADMIN)
-            if claim.stage is Stage.RUNNING:
+            if claim.stage is RUNNING:
                 # One that ignores it costs its child, as one that ignores its timeout does.
                 claim.deadline = min(claim.deadline, time.monotonic() + claim.policy.hard_limit_grace)
                 self._slot.begin(claim.runner, claim.held, claim.deadline)
@@ -202,8 +202,8 @@ class Desk:
 
     def _lose(self, claim: Claim) -> None:
         """The lease is someone else's. Believed only while no transition of ours could be what the heartbeat met."""
-        if claim.stage is Stage.BUFFERED or claim.stage is Stage.READY:
+        if claim.stage is BUFFERED or claim.stage is READY:
             claim.lost = True
-        elif claim.stage is Stage.RUNNING:
+        elif claim.stage is RUNNING:
             self._counts.conflicts += 1
             claim.request_stop(CancelReason.LOST_LEASE)

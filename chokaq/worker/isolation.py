@@ -1,31 +1,26 @@
 """Runs a coroutine in the current task but in a copy of its context: long-lived runners, and no job sees another's variables."""
 
+import types
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
 from typing import Any
 
 
-class Isolated:
-    """Await it once."""
-
-    __slots__ = ("_coroutine",)
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self._coroutine = coroutine
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        coroutine, run = self._coroutine, copy_context().run
-        step: Callable[[Any], Any] = coroutine.send
-        value: Any = None
-        while True:
-            try:
-                awaited = run(step, value)
-            except StopIteration as done:
-                return done.value
-            try:
-                step, value = coroutine.send, (yield awaited)
-            except GeneratorExit:
-                run(coroutine.close)
-                raise
-            except BaseException as error:  # noqa: BLE001 - thrown on into the coroutine, whatever it is
-                step, value = coroutine.throw, error
+@types.coroutine
+def isolated(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Await it: what the coroutine answers or raises, with every step taken in one copy of the context."""
+    run = copy_context().run
+    step: Callable[[Any], Any] = coroutine.send
+    value: Any = None
+    while True:
+        try:
+            awaited = run(step, value)
+        except StopIteration as done:
+            return done.value
+        try:
+            step, value = coroutine.send, (yield awaited)
+        except GeneratorExit:
+            run(coroutine.close)
+            raise
+        except BaseException as error:  # noqa: BLE001 - thrown on into the coroutine, whatever it is
+            step, value = coroutine.throw, error

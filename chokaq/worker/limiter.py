@@ -12,9 +12,9 @@ class Limiter:
         """Slots taken: jobs being started or run."""
 
     @property
-    def free(self) -> int:
-        """Slots that may be taken now; 0 while more run than a lowered limit allows."""
-        return max(0, self.limit - self.active)
+    def has_room(self) -> bool:
+        """True when a slot is free; False while more run than a lowered limit allows."""
+        return self.active < self.limit
 
     def acquire(self) -> bool:
         """Take a slot; False when none is free."""

@@ -12,9 +12,9 @@ import structlog
 from chokaq.jobs.context import JobContext
 from chokaq.lifecycle.states import CancelReason
 from chokaq.worker import outcomes
-from chokaq.worker.claims import Claim, Stage
+from chokaq.worker.claims import RUNNING, SETTLING, Claim
 from chokaq.worker.counts import Counts
-from chokaq.worker.isolation import Isolated
+from chokaq.worker.isolation import isolated
 from chokaq.worker.outcomes import Outcome
 from chokaq.worker.settler import Settler
 from chokaq.worker.status import StatusSlot
@@ -76,9 +76,13 @@ class Runners:
         """One runner, until closed."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        rested = time.monotonic()
+        rested = loop.time()
         while True:
             if self._ready:
+                if time.monotonic() - rested > _BREATH:
+                    await asyncio.sleep(0)
+                    rested = loop.time()
+                    continue
                 claim: Claim | None = self._ready.popleft()
             elif self._closed:
                 return
@@ -86,31 +90,27 @@ class Runners:
                 parked: asyncio.Future[Claim | None] = loop.create_future()
                 self._parked.append(parked)
                 claim = await parked
-                rested = time.monotonic()
-            if claim is not None:
-                await self._serve(claim, index, task)
-                if time.monotonic() - rested > _BREATH:
-                    await asyncio.sleep(0)
-                    rested = time.monotonic()
+                rested = loop.time()
+            if claim is None:
+                continue
+            self._busy += 1
+            try:
+                outcome = await self._execute(claim, index, task)
+            finally:
+                self._busy -= 1
+            if outcome is None:
+                self._settler.forget(claim)
+            else:
+                self._settler.settle(claim, outcome)
+            self.ended(claim)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
-    async def _serve(self, claim: Claim, index: int, task: "asyncio.Task[Any]") -> None:
-        self._busy += 1
-        try:
-            outcome = await self._execute(claim, index, task)
-        finally:
-            self._busy -= 1
-        if outcome is None:
-            self._settler.forget(claim)
-        else:
-            self._settler.settle(claim, outcome)
-        self.ended(claim)
 
     async def _execute(self, claim: Claim, index: int, task: "asyncio.Task[Any]") -> Outcome | None:
         job, policy, route = claim.job, claim.policy, claim.route
         if claim.lost or route is None:
             return None
-        if claim.reason is CancelReason.ADMIN:
+        if claim.reason is not None and claim.reason is CancelReason.ADMIN:
             return outcomes.before_start(job, claim.cancellation)
         if self.handing_back:
             return outcomes.hand_back(job)
@@ -123,23 +123,24 @@ class Runners:
         self._slot.begin(index, claim.held, claim.deadline)
         claim.context = context = JobContext(job, self._queue, self._worker_id, timeout)
         claim.task = task
-        claim.stage = Stage.RUNNING
+        claim.stage = RUNNING
         error: BaseException | None = None
         try:
-            await Isolated(route.run(route.decode(job.payload), context))
+            await isolated(route.run(route.decode(job.payload), context))
         except GeneratorExit:
             raise
         except BaseException as caught:  # noqa: BLE001 - whatever a handler raises is its outcome, SystemExit included
             error = caught
         # From here on no request to stop reaches this claim: its handler has ended.
-        claim.stage = Stage.SETTLING
+        claim.stage = SETTLING
         claim.task = None
         self._timers.clear(claim)
         self._slot.end(index)
         if task.cancelling():
             await self._recover(task, error)
         if error is None:
-            return outcomes.SUCCEEDED if claim.reason is not CancelReason.LOST_LEASE else None
+            lost = claim.reason is not None and claim.reason is CancelReason.LOST_LEASE
+            return None if lost else outcomes.SUCCEEDED
         _log.debug("handler_raised", job=job.id, type=job.type_key, error=repr(error), reason=claim.reason)
         chance = random.random()
         outcome = outcomes.after_error(job, policy, error, claim.reason, claim.cancellation, chance=chance)
@@ -159,6 +160,6 @@ class Runners:
                 raise
 
     def _timed_out(self, claim: Claim) -> None:
-        if claim.stage is Stage.RUNNING:
+        if claim.stage is RUNNING:
             self._counts.timeouts += 1
             claim.request_stop(CancelReason.TIMEOUT)

@@ -15,7 +15,7 @@ from chokaq.lifecycle.states import Answer
 from chokaq.store.errors import StoreRefused
 from chokaq.store.protocol import MAX_BYTES_PER_CALL, MAX_JOBS_PER_CALL, Session, Store
 from chokaq.store.records import Failure, Registration, Retry
-from chokaq.worker.claims import Change, Claim, Operation, Stage
+from chokaq.worker.claims import READY, SETTLING, START, STARTING, Change, Claim, Operation
 from chokaq.worker.counts import Counts
 from chokaq.worker.lane import Lane
 from chokaq.worker.outcomes import Outcome, refused
@@ -135,21 +135,21 @@ class Settler:
 
     def start(self, claim: Claim) -> None:
         """Queue a start."""
-        claim.stage = Stage.STARTING
-        claim.operation = Operation.START
+        claim.stage = STARTING
+        claim.operation = START
         self.unanswered += 1
         self.lane.put(claim)
 
     def settle(self, claim: Claim, outcome: Outcome) -> None:
         """Queue the claim's last transition."""
-        claim.stage = Stage.SETTLING
+        claim.stage = SETTLING
         claim.operation, claim.change = outcome
         self.unanswered += 1
         self.lane.put(claim)
 
     def forget(self, claim: Claim) -> None:
         """Drop a claim without writing: it is somebody else's."""
-        claim.stage = Stage.SETTLING
+        claim.stage = SETTLING
         if self._claims.get(claim.job.id) is claim:
             del self._claims[claim.job.id]
 
@@ -159,9 +159,10 @@ class Settler:
             self._starts_answered(claims, answers)
         else:
             applied = stopped = 0
+            good = Answer.APPLIED
             for claim, answer in zip(claims, answers, strict=True):
                 self.forget(claim)
-                if answer is Answer.APPLIED:
+                if answer is good:
                     applied += 1
                 elif answer:
                     stopped += 1
@@ -173,10 +174,11 @@ class Settler:
         self.after_set(operation)
 
     def _starts_answered(self, claims: Sequence[Claim], answers: Sequence[Answer | None]) -> None:
+        good = Answer.APPLIED
         for claim, answer in zip(claims, answers, strict=True):
-            if answer is Answer.APPLIED:
+            if answer is good:
                 self._counts.started += 1
-                claim.stage = Stage.READY
+                claim.stage = READY
                 self.started(claim)
             else:
                 self._conflict(Operation.START, claim, answer)

@@ -1,6 +1,7 @@
 """The small parts of a child: limiter, buffer, pace of suspects, timers, isolation."""
 
 import asyncio
+from collections.abc import Awaitable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
@@ -10,7 +11,7 @@ from chokaq.config.settings import Policy
 from chokaq.store.records import FetchedJob
 from chokaq.worker.buffer import Buffer
 from chokaq.worker.claims import Claim
-from chokaq.worker.isolation import Isolated
+from chokaq.worker.isolation import isolated
 from chokaq.worker.limiter import Limiter
 from chokaq.worker.suspects import LATEST, SOONEST, Pace
 from chokaq.worker.timers import Timers
@@ -26,7 +27,7 @@ def test_a_limiter_never_admits_more_than_its_limit() -> None:
     limiter = Limiter(2)
     assert [limiter.acquire() for _ in range(3)] == [True, True, False]
     limiter.release()
-    assert limiter.free == 1
+    assert limiter.has_room
 
 
 def test_a_lowered_limit_waits_for_what_runs() -> None:
@@ -34,7 +35,7 @@ def test_a_lowered_limit_waits_for_what_runs() -> None:
     for _ in range(3):
         limiter.acquire()
     limiter.resize(1)
-    assert (limiter.free, limiter.active) == (0, 3)
+    assert (limiter.has_room, limiter.active) == (False, 3)
     limiter.release()
     limiter.release()
     assert not limiter.acquire()
@@ -182,10 +183,10 @@ async def test_an_isolated_coroutine_answers_raises_and_is_cancelled_like_any_ot
             return "cancelled"
         return "never"
 
-    assert await Isolated(answer()) == 7
+    assert await isolated(answer()) == 7
     with pytest.raises(KeyError):
-        await Isolated(fail())
-    task = asyncio.create_task(_await(Isolated(wait())))
+        await isolated(fail())
+    task = asyncio.create_task(_await(isolated(wait())))
     await asyncio.sleep(0)
     task.cancel()
     assert await task == "cancelled"
@@ -198,7 +199,7 @@ async def test_what_an_isolated_coroutine_sets_stays_inside() -> None:
         assert variable.get() == 5
         assert await asyncio.create_task(_get()) == 5
 
-    await Isolated(inner())
+    await isolated(inner())
     assert variable.get() == 0
 
 
@@ -213,12 +214,12 @@ async def test_timeouts_and_task_groups_work_inside() -> None:
             task = group.create_task(_get())
         return f"done {task.result()}"
 
-    assert await Isolated(inner()) == "done 0"
+    assert await isolated(inner()) == "done 0"
 
 
 async def _get() -> int:
     return variable.get()
 
 
-async def _await(awaitable: Isolated) -> object:
+async def _await(awaitable: Awaitable[object]) -> object:
     return await awaitable
