@@ -137,7 +137,9 @@ class ClientThread:
         except BaseException as error:  # noqa: BLE001 - the callers get it
             _fail(works, error)
         else:
-            self._accepted(jobs, answers)
+            # The jobs are accepted, whatever becomes of the bell: nothing here may cost a caller its answer.
+            with contextlib.suppress(Exception):
+                self._accepted(jobs, answers)
             _succeed(works, answers)
 
     def _look(self, works: list[Work]) -> None:
@@ -184,10 +186,11 @@ class ClientThread:
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _drop_session(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            with contextlib.suppress(Exception):
-                session.close()
+        with self._calling:
+            session, self._session = self._session, None
+            if session is not None:
+                with contextlib.suppress(Exception):
+                    session.close()
 
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -87,7 +87,7 @@ class Doorbell:
 
     def folder(self, queue: str) -> Path:
         """Where the bells of a queue stand. Names are hashed, so that they are short and never escape the folder."""
-        key = hashlib.sha256(f"{self._identity}\0{queue}".encode()).hexdigest()[:16]
+        key = hashlib.sha256(os.fsencode(f"{self._identity}\0{queue}")).hexdigest()[:16]
         base = os.environ.get("XDG_RUNTIME_DIR", "")
         if not base or not Path(base).is_dir():
             base = tempfile.gettempdir()

@@ -57,7 +57,11 @@ class Connected:
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
         self._closed = False
-        self._open()
+        try:
+            self._open()
+        except BaseException:
+            self._lock.close()
+            raise
 
     def close(self) -> None:
         """Close the connection; harmless when already closed or broken."""

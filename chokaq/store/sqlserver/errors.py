@@ -22,42 +22,39 @@ _NOISE = re.compile(r"\[[^\]\[]{1,60}\]\s*")
 DEADLOCK = 1205
 DUPLICATES = frozenset({2601, 2627})
 KEY_CONTENTION = 50001
+_KILLED = 596
 _BABELFISH = 33557097
 _TRANSIENT = frozenset(
-    {
-        DEADLOCK,
-        1222,
-        -2,
-        3960,
-        4060,
-        40197,
-        40501,
-        40613,
-        10928,
-        10929,
-        49918,
-        49919,
-        49920,
-        233,
-        6005,
-        10053,
-        10054,
-        10060,
-    }
-    | {10061, 17142, 9001}
+    {DEADLOCK, 1222, -2, 3960, 4060, 40197, 40501, 40613, 10928, 10929, 49918, 49919, 49920, 233, 6005, 10053, 10054}
+    | {10060, 10061, 17142, 9001}
 )
+"""Known to pass. A number that stands nowhere in this module passes too: see `_is_lasting`."""
 _TRANSIENT_STATES = frozenset({"08S01", "08001", "08003", "08004", "08007", "HYT00", "HYT01", "40001", "HY117"})
+_DATABASE_AWAY = frozenset({4060, 40613, 40197, 40501, 983, 976, 978, 921, 922, 927, 18401})
+"""A database that recovers, fails over or starts: the driver reports it as a refused login, with this number behind."""
+_LASTING = frozenset(
+    {220, 232, 241, 242, 245, 248, 257, 260, 293, 295, 296, 515, 517, 529, 547, 2628, 8114, 8115, 8134, 8152, 8169, 207}
+    | {229, 230, 262, 297, 300, 4104, 9420}
+    | set(range(100, 200))
+    | set(range(13600, 13620))
+)
+"""What no repeat mends: values that do not fit, missing rights, text the server does not understand."""
+_OWN = range(50000, 51000)
+"""Errors the procedures throw themselves."""
 _LOGIN = frozenset({18456, 18452, 18470, 18486, 18487, 18488, 18459})
 _SCHEMA = frozenset({208, 2812, 201, 8144, 8145, 8146})
 """Object or procedure not found; parameters that do not fit the procedure: another version is installed."""
-_BROKEN_STATES = frozenset({"08S01", "08001", "08003", "08007", "HYT00", "HYT01"})
+_BROKEN_STATES = frozenset({"08S01", "08001", "08003", "08007", "HYT00", "HYT01", "HY000", "HY010"})
+_RECONNECT_FAILED = "IMC"
+"""Driver 18 tried to mend a broken link by itself and could not: IMC01 … IMC06."""
+_UNTRUSTED = ("certificate", "unsupported protocol", "wrong version number", "encryption not supported")
 _APPLY = "run `chokaq schema apply`"
 
 
 def number(error: BaseException) -> int | None:
     """The server's error number, when the driver tells one (the last one, when there are several)."""
-    found = _NUMBER.findall(_text(error))
-    return int(found[-1]) if found else None
+    found = _numbers(error)
+    return found[-1] if found else None
 
 
 def state(error: BaseException) -> str:
@@ -67,8 +64,14 @@ def state(error: BaseException) -> str:
 
 def breaks_connection(error: BaseException) -> bool:
     """True when the connection cannot be trusted any more: a lost link, or a call given up while it was under way."""
-    text = _text(error).lower()
-    return state(error) in _BROKEN_STATES or "communication link" in text or "terminating connection" in text
+    text, sqlstate = _text(error).lower(), state(error)
+    return (
+        sqlstate in _BROKEN_STATES
+        or sqlstate.startswith(_RECONNECT_FAILED)
+        or number(error) == _KILLED
+        or "communication link" in text
+        or "terminating connection" in text
+    )
 
 
 def is_passing_race(error: BaseException) -> bool:
@@ -86,9 +89,11 @@ def translate(error: BaseException, place: str, secrets: Iterable[str] = ()) -> 
         return KeyContention(text)
     if code in _SCHEMA or (code == _BABELFISH and _MISSING.search(lower) is not None):
         return SchemaMismatch(f"{place}: {text}: {_APPLY}")
+    if sqlstate.startswith(_RECONNECT_FAILED) or not _DATABASE_AWAY.isdisjoint(_numbers(error)):
+        return StoreUnavailable(f"{place}: {text}")
     if code in _LOGIN or sqlstate in {"28000", "28P01"}:
         return StoreMisconfigured(f"{place}: the login was refused: {text}: check user and password in database.url")
-    if "certificate" in lower or "ssl provider" in lower:
+    if any(words in _text(error).lower() for words in _UNTRUSTED):
         return StoreMisconfigured(
             f"{place}: no trusted encrypted connection: {text}: install the server's CA, or set trustservercertificate=yes "
             "(or encrypt=no on a private network) in database.url"
@@ -97,9 +102,9 @@ def translate(error: BaseException, place: str, secrets: Iterable[str] = ()) -> 
         return StoreMisconfigured(f"{place}: the ODBC driver cannot be loaded: {text}: check database.odbc_driver")
     if code in {229, 230} or "permission denied" in lower:
         return StoreRefused(f"{place}: {text}: grant the login one of chokaq's roles")
-    if _passes(code, sqlstate, lower):
-        return StoreUnavailable(f"{place}: {text}")
-    return StoreRefused(f"{place}: {text}")
+    if _is_lasting(code, sqlstate) and not _passes(code, sqlstate, lower):
+        return StoreRefused(f"{place}: {text}")
+    return StoreUnavailable(f"{place}: {text}")
 
 
 def clean(text: str, secrets: Iterable[str] = ()) -> str:
@@ -107,6 +112,18 @@ def clean(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         text = text.replace(secret, "***")
     return " ".join(_NOISE.sub("", text).split())
+
+
+def _is_lasting(code: int | None, sqlstate: str) -> bool:
+    """True for what no repeat mends. The unknown is not: a full log, a failover or a killed session (9002, 1105, 701, 596 …) must
+    never make a job that has succeeded look like one the store refuses to hold."""
+    if code is None or code == 0:
+        return sqlstate[:2] in {"07", "22", "IM"} or sqlstate in {"HY004", "HY090", "HY104", "HY105", "HYC00", "HY003"}
+    return code in _LASTING or code in _OWN or code == _BABELFISH or sqlstate[:2] == "22"
+
+
+def _numbers(error: BaseException) -> list[int]:
+    return [int(found) for found in _NUMBER.findall(_text(error))]
 
 
 def _passes(code: int | None, sqlstate: str, text: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chokaq.lifecycle.states import JobStatus
-from chokaq.store.errors import StoreRefused, StoreUnavailable
+from chokaq.store.errors import SchemaMismatch, StoreRefused, StoreUnavailable
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.records import QueueChange
 from chokaq.store.sqlite import SqliteSession, SqliteStore
@@ -152,3 +152,16 @@ def test_an_idle_or_capped_or_paused_fetch_writes_nothing(path: Path, open_sessi
     assert version() == before
     open_session.set_queue(worker.queue, QueueChange(paused=False), "ann")
     assert len(open_session.fetch_jobs(worker, 1, 10).jobs) == 3
+
+
+def test_a_session_that_cannot_open_gives_everything_back(tmp_path: Path) -> None:
+    file = tmp_path / "foreign.db"
+    foreign = sqlite3.connect(file)
+    foreign.execute("CREATE TABLE Something (Id INTEGER)")
+    foreign.close()
+    store = SqliteStore(DatabaseSettings(url=f"sqlite:///{file}"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        with pytest.raises(SchemaMismatch):
+            store.session()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -53,6 +53,40 @@ def test_a_lost_link_is_unavailable_and_breaks_the_connection(state: str) -> Non
     assert breaks_connection(error)
 
 
+@pytest.mark.parametrize("code", [596, 701, 1105, 1204, 3906, 8645, 9002, 99999])
+def test_a_number_that_is_not_known_to_last_passes(code: int) -> None:
+    assert type(translate(raised(code), "place")) is StoreUnavailable
+
+
+@pytest.mark.parametrize("state", ["IMC01", "IMC06"])
+def test_a_link_the_driver_could_not_mend_itself_is_replaced(state: str) -> None:
+    text = "The connection is broken and recovery is not possible. (0) (SQLExecDirectW)"
+    error = Exception(state, f"[{state}] [Microsoft][ODBC Driver 18 for SQL Server]{text}")
+    assert type(translate(error, "place")) is StoreUnavailable
+    assert breaks_connection(error)
+
+
+def test_a_database_that_is_recovering_is_no_refused_login() -> None:
+    text = (
+        "[28000] [Microsoft][ODBC Driver 18 for SQL Server][SQL Server]Login failed for user 'u'. (18456) (SQLDriverConnect); "
+        "[28000] [Microsoft][ODBC Driver 18 for SQL Server][SQL Server]Cannot open database requested by the login. (4060) "
+        "(SQLDriverConnect)"
+    )
+    assert type(translate(Exception("28000", text), "place")) is StoreUnavailable
+
+
+def test_a_link_lost_under_encryption_is_no_setting() -> None:
+    text = "[08S01] [Microsoft][ODBC Driver 18 for SQL Server]SSL Provider: Connection reset by peer (104) (SQLExecDirectW)"
+    assert type(translate(Exception("08S01", text), "place")) is StoreUnavailable
+
+
+def test_a_value_the_driver_cannot_send_is_refused() -> None:
+    assert (
+        type(translate(Exception("22001", "[22001] string data, right truncation (0) (SQLExecDirectW)"), "place"))
+        is StoreRefused
+    )
+
+
 def test_a_deadlock_leaves_the_connection_and_passes() -> None:
     error = raised(1205, "deadlocked on lock resources", "40001")
     assert is_passing_race(error)
