@@ -30,7 +30,7 @@ class Crew:
         self.posts: list[Post] = []
         self.desk = NoticeDesk()
         self.fatal: str | None = None
-        """Why the program cannot go on: a child that cannot boot."""
+        """Why the program cannot go on: the first child of a post cannot boot. Never set by one that follows a ready one."""
         self.killed = False
         """True once anything had to be killed or died unexpectedly; a later drain resets it."""
         self.stopping = False
@@ -89,14 +89,19 @@ class Crew:
         """Why the program is not ready, naming the queues; None when it is."""
         grouped = self.queues()
         live = {queue: [post.current for post in posts if post.is_live] for queue, posts in grouped.items()}
-        without = [queue for queue, children in live.items() if not children]
-        away = [queue for queue, children in live.items() if children and not any(map(self._reaches_store, children))]
+        # Those that boot tell, too: a program that waits for its store from the start says what it waits for.
+        heard = {queue: children or self._booting(grouped[queue]) for queue, children in live.items()}
+        away = [queue for queue, children in heard.items() if children and not any(map(self._reaches_store, children))]
+        without = [queue for queue, children in live.items() if not children and queue not in away]
         reasons = [] if grouped else ["no queue is open"]
         if without:
             reasons.append(f"no live child: {', '.join(without)}")
         if away:
             reasons.append(f"the store does not answer: {', '.join(away)}")
         return "; ".join(reasons) or None
+
+    def _booting(self, posts: list[Post]) -> list[Child | None]:
+        return [post.current for post in posts if post.current is not None and post.current.ready_at is None]
 
     def _reaches_store(self, child: Child | None) -> bool:
         return child is not None and self.board.reaches_store(child.slot)
@@ -266,21 +271,19 @@ class Crew:
             ready_for = 0.0 if child.ready_at is None else now - child.ready_at
             post.due_at = now if end.code == ExitCode.RETIRED else now + post.backoff.died(ready_for)
             if not was_ready and child.drain_reason is None:
-                self._count_early_death(post, child, end)
+                self._count_early_death(post, child, end, snapshot)
         if post.closed and not post.children:
             self.posts.remove(post)
 
-    def _count_early_death(self, post: Post, child: Child, end: Exit) -> None:
-        # A child we killed because it booted too slowly says nothing about a post that has worked before: the store may be
-        # away for a while, and the other children live through that.
-        if child.killed_for is not None and post.been_ready:
-            return
+    def _count_early_death(self, post: Post, child: Child, end: Exit, snapshot: Snapshot) -> None:
         post.early_deaths += 1
-        if end.code != ExitCode.BOOT_FAILED and post.early_deaths < MAX_EARLY_DEATHS:
+        if end.code != ExitCode.BOOT_FAILED and (post.early_deaths < MAX_EARLY_DEATHS or not snapshot.reaches_store):
+            # One that died while it waited for its store says nothing about what it was to run.
             return
         how = f"exit code {end.code}" if end.signal is None else f"signal {end.signal}"
-        if post.added:
-            # It has never worked here and nothing depends on it: the others go on, and the program is not ready.
+        if post.added or post.been_ready:
+            # What has worked before may work again (a file half written, a login being changed), and what was added while
+            # running is needed by nobody yet: the others go on meanwhile, and the program is not ready.
             log.error("child_cannot_boot", child=post.name, problem=f"{how}; it is tried again, the others go on")
         elif self.fatal is None and not self.stopping:
             self.fatal = f"the child {post.name} cannot boot ({how}); its own message stands above"

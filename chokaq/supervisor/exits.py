@@ -13,4 +13,5 @@ class ProgramExit(IntEnum):
     INTERNAL = 70
     """A defect of the supervisor itself; children were drained or killed. The log holds the traceback."""
     BOOT_FAILED = 78
-    """A child cannot boot (bad import, bad configuration, unusable store): its message is on stderr. Restarting will not help."""
+    """At the start a child cannot boot (bad import, bad configuration, refused login, wrong schema): its message is on stderr.
+    Restarting will not help. A store that does not answer is waited for, and a child that has been ready once is tried again."""

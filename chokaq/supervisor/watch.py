@@ -37,9 +37,8 @@ class Watch:
                 self._crew.kill(child, child.drain_reason or "grace_over")
             elif child.ready_at is None:
                 limit = post.assignment.settings.supervisor.boot_timeout
-                # A successor that waits for a store which is away (C30) is not at fault; one that has never worked here may
-                # have been given a wrong address.
-                waits = post.been_ready and not self._crew.board.reaches_store(child.slot)
+                # One that waits for a store which is away (C30) is not at fault, at the first start no more than later.
+                waits = not self._crew.board.reaches_store(child.slot)
                 # A slow server is not a failed boot: the time counts from the last step that was done.
                 since = max(child.forked_at, self._crew.board.read(child.slot).pulse_at or 0.0)
                 if now - since > limit and not waits:

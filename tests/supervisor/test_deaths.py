@@ -81,6 +81,21 @@ def test_slow_boots_do_not_stop_a_program_that_has_been_ready(start: Start) -> N
     assert program.end() == 0
 
 
+@pytest.mark.parametrize("boot", ["fail", "crash"])
+def test_a_child_that_cannot_come_back_is_tried_again_and_never_stops_the_program(start: Start, boot: str) -> None:
+    program = start(ONE)
+    program.wait("supervisor_ready")
+    program.script("alpha", boot=boot)
+    os.kill(program.events("child_ready", queue="alpha")[0]["pid"], signal.SIGKILL)
+    program.wait("child_cannot_boot", 3, child="alpha#0")
+    [not_ready] = program.events("supervisor_not_ready")
+    assert not_ready["problem"] == "no live child: alpha"
+    program.script("alpha")
+    program.wait("supervisor_ready", 2)
+    assert len(program.events("child_ready", queue="beta")) == 1
+    assert program.end() == 0
+
+
 def test_a_retired_child_is_replaced_at_once(start: Start) -> None:
     program = start(ONE.replace("respawn_min: 50ms, respawn_max: 200ms", "respawn_min: 60s, respawn_max: 60s"))
     program.wait("child_ready", 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import Start
-from .harness import wait_until
+from .harness import FakeProgram, wait_until
 
 pytestmark = pytest.mark.processes
 LIMITS = "supervisor: {shutdown_grace: 5s, respawn_min: 50ms, respawn_max: 200ms}\n"
@@ -88,3 +88,36 @@ def test_c30_a_successor_that_waits_for_an_absent_store_is_not_killed_for_it(sta
     program.script("beta")
     program.wait("supervisor_ready", 2)
     program.end()
+
+
+def test_c30_a_program_started_while_the_store_is_away_waits_for_it(start: Start) -> None:
+    waits = {"boot": "hang", "store": False}
+    program = start(TWO, environ={"BOOT_TIMEOUT": "0.5"}, alpha=waits, beta={"boot": "hang"})
+    # Those that hang for no reason are killed; the one that waits for the store is not.
+    program.wait("boot_timeout", 2)
+    assert {event["child"] for event in program.events("boot_timeout")} == {"beta#0", "beta#1"}
+    program.script("beta")
+    program.wait("child_ready", 2, queue="beta")
+    program.script("alpha")
+    program.wait("supervisor_ready")
+    assert len(program.events("child_forked", queue="alpha")) == 1
+    program.end()
+
+
+def test_children_that_die_while_they_wait_for_the_store_do_not_stop_the_program(start: Start) -> None:
+    program = start("queues: {alpha: {}}\n" + LIMITS, alpha={"boot": "hang", "store": False})
+    for deaths in range(1, 5):
+        child = program.wait("child_forked", deaths)[-1]
+        board_says_away(program, deaths)
+        os.kill(child["pid"], signal.SIGKILL)
+        program.wait("child_died", deaths)
+    program.script("alpha")
+    program.wait("supervisor_ready")
+    program.end()
+
+
+def board_says_away(program: FakeProgram, forks: int) -> None:
+    """Until the newest child has told that it does not reach the store."""
+    waiting = program.control / "waiting"
+    pid = program.events("child_forked")[forks - 1]["pid"]
+    wait_until(lambda: waiting.exists() and waiting.read_text() == str(pid), "it waits for the store")

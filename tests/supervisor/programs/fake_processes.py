@@ -73,6 +73,7 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
         os.kill(os.getpid(), signal.SIGKILL)
     while now.boot == "hang":
         slot.reaches_store(now.store)
+        (CONTROL / "waiting").write_text(str(os.getpid()))
         signal.sigtimedwait(set(), 0.05)
         now = script(queue.name)
     while now.boot == "slow" and time.monotonic() < born + 1.0:
