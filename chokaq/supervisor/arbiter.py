@@ -182,15 +182,20 @@ class Arbiter:
 
     def _restart(self) -> None:
         """USR2: every child anew, with the code and settings of now."""
-        for posts in self.crew.queues().values():
-            for post in posts:
-                self._rollout.add(post, Assignment(post.assignment.queue, post.assignment.settings), "rolling_restart")
+        posts = [post for posts in self.crew.queues().values() for post in posts]
+        for post in posts:
+            self._rollout.add(post, self._assignment(post.assignment), "rolling_restart")
+        log.info("restarting", replaced=[post.name for post in posts])
+
+    def _assignment(self, old: Assignment) -> Assignment:
+        """The settings of now: a reload may still stand in the line, and what follows it must not take it back."""
+        return Assignment(self._settings.queues.get(old.queue.name, old.queue), self._settings)
 
     def _grow(self) -> None:
         queue = queue_to_grow(self._loads())
         if queue is not None:
             template = self.crew.posts_of(queue)[0].assignment
-            post = self.crew.open_post(Assignment(template.queue, template.settings), added=True)
+            post = self.crew.open_post(self._assignment(template), added=True)
             log.info("process_added", child=post.name, processes=len(self.crew.posts_of(queue)))
 
     def _shrink(self) -> None:

@@ -102,6 +102,28 @@ def test_what_is_asked_for_meanwhile_is_carried_out_with_the_file_of_the_last_si
     assert program.end() == 0
 
 
+def test_a_restart_and_an_added_process_do_not_take_back_a_reload_that_stands_in_the_line(start: Start) -> None:
+    program = start(ONE.replace("alpha: {}", "alpha: {}, beta: {}"), alpha={"term": "ignore"})
+    program.wait("supervisor_ready")
+    program.configure(ONE.replace("alpha: {}", "alpha: {max_workers: 3}, beta: {max_workers: 4}"))
+    program.send(signal.SIGHUP)
+    # The line stands still while the first one that was replaced does not end.
+    program.wait("drain_started", child="alpha#0")
+    program.script("beta", running=[["B" * 26, 1, 1e6]])
+    program.wait("child_ready", 2, queue="alpha")
+    program.send(signal.SIGUSR2)
+    program.wait("restarting")
+    program.send(signal.SIGTTIN)
+    program.wait("process_added")
+    program.script("alpha")
+    program.script("beta")
+    program.wait("child_died", 3)
+    # A reload compares with what the children run with.
+    program.send(signal.SIGHUP)
+    assert program.wait("reloaded", 2)[1]["replaced"] == []
+    assert program.end() == 0
+
+
 def test_a_broken_file_does_not_keep_a_restart_from_being_carried_out(start: Start, tmp_path: Path) -> None:
     program = start(ONE)
     program.wait("supervisor_ready")
