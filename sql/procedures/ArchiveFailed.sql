@@ -112,8 +112,9 @@ BEGIN
                    SUM(CASE WHEN t.Lag > 65536 AND t.Lag <= 262144 THEN 1 ELSE 0 END),
                    SUM(CASE WHEN t.Lag > 262144 AND t.Lag <= 1048576 THEN 1 ELSE 0 END),
                    SUM(CASE WHEN t.Lag > 1048576 THEN 1 ELSE 0 END)
-            FROM (SELECT m.Queue AS Queue, s.Reason AS Reason, DATEDIFF_BIG(MILLISECOND, m.DueAtUtc, m.StartedAtUtc) AS Lag
-                  FROM @Moved m JOIN @Set s ON s.JobId = m.JobId AND s.Lease = m.LeaseNumber) t
+            FROM (SELECT TOP (1000) m.Queue AS Queue, s.Reason AS Reason, DATEDIFF_BIG(MILLISECOND, m.DueAtUtc, m.StartedAtUtc) AS Lag
+                  FROM @Moved m JOIN @Set s ON s.JobId = m.JobId AND s.Lease = m.LeaseNumber
+                  ORDER BY m.JobId) t
             GROUP BY t.Queue, t.Reason;
             UPDATE chokaq.MetricBuckets
             SET JobCount = JobCount + c.N,

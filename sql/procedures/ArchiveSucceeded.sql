@@ -72,11 +72,13 @@ BEGIN
                    SUM(CASE WHEN t.Lag > 65536 AND t.Lag <= 262144 THEN 1 ELSE 0 END),
                    SUM(CASE WHEN t.Lag > 262144 AND t.Lag <= 1048576 THEN 1 ELSE 0 END),
                    SUM(CASE WHEN t.Lag > 1048576 THEN 1 ELSE 0 END)
-            FROM (SELECT a.Queue AS Queue, a.DurationMs AS DurationMs, DATEDIFF_BIG(MILLISECOND, a.DueAtUtc, a.StartedAtUtc) AS Lag
-                  FROM @Set s JOIN chokaq.JobsArchive a WITH (FORCESEEK) ON a.Id = s.JobId
-                  WHERE a.LeaseNumber = s.Lease AND a.FinishedAtUtc = @Now) t
+            FROM (SELECT TOP (1000) a.Queue AS Queue, a.DurationMs AS DurationMs,
+                         DATEDIFF_BIG(MILLISECOND, a.DueAtUtc, a.StartedAtUtc) AS Lag
+                  FROM chokaq.JobsArchive a WITH (FORCESEEK)
+                  WHERE a.FinishedAtUtc = @Now AND a.Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+                  ORDER BY a.Id) t
             GROUP BY t.Queue
-            OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
+            OPTION (LOOP JOIN, MAXDOP 1);
             -- One writer per key (the slot), so no lock is needed between the two statements.
             UPDATE chokaq.MetricBuckets
             SET JobCount = JobCount + m.N, DurationMs = DurationMs + m.Ms,

@@ -191,8 +191,9 @@ BEGIN
                    SUM(CASE WHEN t.Lag > 65536 AND t.Lag <= 262144 THEN 1 ELSE 0 END),
                    SUM(CASE WHEN t.Lag > 262144 AND t.Lag <= 1048576 THEN 1 ELSE 0 END),
                    SUM(CASE WHEN t.Lag > 1048576 THEN 1 ELSE 0 END)
-            FROM (SELECT m.Queue AS Queue, t.Reason AS Reason, DATEDIFF_BIG(MILLISECOND, m.DueAtUtc, m.StartedAtUtc) AS Lag
-                  FROM @Moved m JOIN @Todo t ON t.JobId = m.JobId) t
+            FROM (SELECT TOP (1000) m.Queue AS Queue, t.Reason AS Reason, DATEDIFF_BIG(MILLISECOND, m.DueAtUtc, m.StartedAtUtc) AS Lag
+                  FROM @Moved m JOIN @Todo t ON t.JobId = m.JobId
+                  ORDER BY m.JobId) t
             GROUP BY t.Queue, t.Reason;
             INSERT @Count (SumQueue, SumOutcome, SumReason, N, L0, L1, L2, L3, L4, L5, L6, L7, L8, L9, L10, L11)
             SELECT x.BackQueue, 2, t.Reason, COUNT(*), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0

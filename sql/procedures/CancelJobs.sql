@@ -22,6 +22,7 @@ BEGIN
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Round int = 0, @Slot int = 0;
     DECLARE @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME());
+    DECLARE @Locked int;
     DECLARE @Set TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
     DECLARE @Told TABLE (
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Lease int NOT NULL,
@@ -52,6 +53,9 @@ BEGIN
 
     BEGIN TRY
         BEGIN TRANSACTION;
+        -- The rows, locked in Id order before the statements below take them by what they are.
+        SELECT @Locked = COUNT(*) FROM @Set s JOIN chokaq.JobsHot h WITH (UPDLOCK, ROWLOCK, FORCESEEK) ON h.Id = s.JobId
+        OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
         -- A job may change between the two statements (started, handed back): look once more then.
         WHILE @Round < 3
         BEGIN
@@ -121,8 +125,9 @@ BEGIN
                    SUM(CASE WHEN t.Lag > 65536 AND t.Lag <= 262144 THEN 1 ELSE 0 END),
                    SUM(CASE WHEN t.Lag > 262144 AND t.Lag <= 1048576 THEN 1 ELSE 0 END),
                    SUM(CASE WHEN t.Lag > 1048576 THEN 1 ELSE 0 END)
-            FROM (SELECT m.Queue AS Queue, 1 AS Reason, DATEDIFF_BIG(MILLISECOND, m.DueAtUtc, m.StartedAtUtc) AS Lag
-                  FROM @Moved m) t
+            FROM (SELECT TOP (1000) m.Queue AS Queue, 1 AS Reason, DATEDIFF_BIG(MILLISECOND, m.DueAtUtc, m.StartedAtUtc) AS Lag
+                  FROM @Moved m
+                  ORDER BY m.JobId) t
             GROUP BY t.Queue, t.Reason;
             UPDATE chokaq.MetricBuckets
             SET JobCount = JobCount + c.N,

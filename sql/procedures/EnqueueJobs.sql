@@ -3,11 +3,12 @@ SET ANSI_NULLS ON;
 GO
 -- EnqueueJobs: accept new jobs durably, each at most once per id and per idempotency key.
 -- Called by: the client, on its own connection (@InCaller 0: one transaction of its own) or inside an application's transaction
---   (@InCaller 1: nothing is begun, committed or rolled back here, and the isolation level is the caller's).
+--   (@InCaller 1: nothing is begun or committed here, an error rolls back to a savepoint of this call, and reads are READ COMMITTED
+--   whatever the caller's isolation level).
 -- Parameters:
 --   @Mapped    33 characters that occur in no text of the call; they stand for " \ and U+0001 … U+001F, in this order, in free
 --   text.
---   @Jobs      JSON array, one object per job, ids and keys not repeated, sorted by key: n ordinal, i id, qa/qn queue, ta/tn type,
+--   @Jobs      JSON array, one object per job, ids and keys not repeated, sorted by key: i id, qa/qn queue, ta/tn type,
 --              ha/hn headers (null: none), pa/pn payload (each as 1-based start and length in @Bytes), p priority, d delay in ms,
 --              u due instant in ms since 1970 (wins over d), z payload hash, g tags, c created by, k idempotency key, s key scope
 --              (0 active, 1 retained, 2 window), w key window in ms. Free text (g, c, k) is mapped.
@@ -39,7 +40,6 @@ BEGIN
 
     DECLARE @New TABLE (
         JobId          char(26)       COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
-        Ordinal        int            NULL,
         Queue          varchar(255)   COLLATE Latin1_General_BIN2 NULL,
         Type           varchar(255)   COLLATE Latin1_General_BIN2 NULL,
         Priority       int            NULL,
@@ -60,6 +60,11 @@ BEGIN
         JobId    char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
         HolderId char(26) COLLATE Latin1_General_BIN2 NOT NULL
     );
+    DECLARE @Fresh TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
+    DECLARE @Live TABLE (
+        JobId    char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+        HolderId char(26) COLLATE Latin1_General_BIN2 NOT NULL
+    );
     DECLARE @Answer TABLE (
         JobId       char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
         AnswerId    char(26) COLLATE Latin1_General_BIN2 NOT NULL,
@@ -69,9 +74,9 @@ BEGIN
     );
 
     -- TRY_CONVERT everywhere: a conversion error would doom a caller's transaction.
-    INSERT @New (JobId, Ordinal, Queue, Type, Priority, DelayMs, DueMs, HeadersAt, HeadersLength, PayloadAt, PayloadLength,
+    INSERT @New (JobId, Queue, Type, Priority, DelayMs, DueMs, HeadersAt, HeadersLength, PayloadAt, PayloadLength,
                  PayloadHash, IdempotencyKey, KeyScope, WindowMs, CreatedBy, Tags)
-    SELECT j.i, TRY_CONVERT(int, j.n),
+    SELECT j.i,
            CAST(SUBSTRING(@Bytes, TRY_CONVERT(int, j.qa), TRY_CONVERT(int, j.qn)) AS varchar(255)),
            CAST(SUBSTRING(@Bytes, TRY_CONVERT(int, j.ta), TRY_CONVERT(int, j.tn)) AS varchar(255)),
            TRY_CONVERT(int, j.p), TRY_CONVERT(bigint, j.d), TRY_CONVERT(bigint, j.u),
@@ -80,13 +85,13 @@ BEGIN
            TRANSLATE(j.c COLLATE Latin1_General_BIN2, @Mapped, @Plain),
            TRANSLATE(j.g COLLATE Latin1_General_BIN2, @Mapped, @Plain)
     FROM OPENJSON(@Jobs) WITH (
-        i char(26) '$.i', n nvarchar(20) '$.n', qa nvarchar(20) '$.qa', qn nvarchar(20) '$.qn', ta nvarchar(20) '$.ta',
+        i char(26) '$.i', qa nvarchar(20) '$.qa', qn nvarchar(20) '$.qn', ta nvarchar(20) '$.ta',
         tn nvarchar(20) '$.tn', p nvarchar(20) '$.p', d nvarchar(30) '$.d', u nvarchar(30) '$.u', ha nvarchar(20) '$.ha',
         hn nvarchar(20) '$.hn', pa nvarchar(20) '$.pa', pn nvarchar(20) '$.pn', z char(32) '$.z', k nvarchar(255) '$.k',
         s nvarchar(20) '$.s', w nvarchar(30) '$.w', c nvarchar(100) '$.c', g nvarchar(1000) '$.g') j;
     SET @Count = @@ROWCOUNT;
 
-    IF EXISTS (SELECT 1 FROM @New WHERE Ordinal IS NULL OR Queue IS NULL OR Type IS NULL OR Priority IS NULL OR DelayMs IS NULL
+    IF EXISTS (SELECT 1 FROM @New WHERE Queue IS NULL OR Type IS NULL OR Priority IS NULL OR DelayMs IS NULL
                                      OR PayloadAt IS NULL OR PayloadLength IS NULL OR PayloadHash IS NULL OR KeyScope IS NULL
                                      OR KeyScope > 2 OR (KeyScope = 2 AND WindowMs IS NULL))
         THROW 50002, 'chokaq: the document of EnqueueJobs is not readable', 1;
@@ -94,11 +99,13 @@ BEGIN
 
     BEGIN TRY
         IF @Ours = 1 BEGIN TRANSACTION;
+        ELSE IF @@TRANCOUNT > 0 SAVE TRANSACTION ChokaqEnqueue;
         WHILE (SELECT COUNT(*) FROM @Answer) < @Count
         BEGIN
             SET @Try = @Try + 1;
             SET @Error = 0;
             SET @Inserted = 0;
+            DELETE FROM @Fresh;
             IF @Try > 10
                 THROW 50001, 'chokaq: an idempotency key stayed contended, or its holder is invisible to this snapshot: retry the transaction', 1;
 
@@ -113,12 +120,12 @@ BEGIN
                 OPTION (LOOP JOIN, MAXDOP 1);
                 INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
                 SELECT n.JobId, n.JobId, 1, 3, h.PayloadHash
-                FROM @New n JOIN chokaq.JobsArchive h WITH (FORCESEEK) ON h.Id = n.JobId
+                FROM @New n JOIN chokaq.JobsArchive h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.Id = n.JobId
                 WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
                 INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
                 SELECT n.JobId, n.JobId, 1, h.Status, h.PayloadHash
-                FROM @New n JOIN chokaq.JobsDLQ h WITH (FORCESEEK) ON h.Id = n.JobId
+                FROM @New n JOIN chokaq.JobsDLQ h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.Id = n.JobId
                 WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
             END;
@@ -131,7 +138,7 @@ BEGIN
                 SELECT n.JobId, k.JobId
                 FROM @New n JOIN chokaq.JobKeys k WITH (READCOMMITTEDLOCK, FORCESEEK) ON k.IdempotencyKey = n.IdempotencyKey
                 WHERE k.JobId <> n.JobId
-                  AND (k.KeyScope = 1 OR k.ExpiresAtUtc > @Now OR EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = k.JobId))
+                  AND (k.KeyScope = 1 OR k.ExpiresAtUtc > @Now OR EXISTS (SELECT 1 FROM chokaq.JobsHot h WITH (READCOMMITTEDLOCK) WHERE h.Id = k.JobId))
                   AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
             END;
@@ -142,6 +149,7 @@ BEGIN
                     (Id, Queue, Type, Status, IsReady, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, CreatedAtUtc,
                      ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags, Headers,
                          Payload)
+                OUTPUT inserted.Id INTO @Fresh (JobId)
                 SELECT n.JobId, n.Queue, n.Type, 0, CASE WHEN t.DueAtUtc <= @Now THEN 1 ELSE 0 END, n.Priority, t.DueAtUtc, 0, 0,
                     0, @Now,
                        CASE WHEN n.DueMs IS NOT NULL OR n.DelayMs > 0 THEN t.DueAtUtc END, t.DueAtUtc, n.KeyScope, n.PayloadHash,
@@ -157,8 +165,8 @@ BEGIN
                     END AS DueAtUtc) t
                 WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
                   AND NOT EXISTS (SELECT 1 FROM @Taken x WHERE x.JobId = n.JobId)
-                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = n.JobId)
-                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobsHot h
+                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobsHot h WITH (READCOMMITTEDLOCK) WHERE h.Id = n.JobId)
+                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobsHot h WITH (READCOMMITTEDLOCK)
                       WHERE h.IdempotencyKey = n.IdempotencyKey AND h.IdempotencyKey IS NOT NULL)
                 ORDER BY n.IdempotencyKey, n.JobId
                 OPTION (LOOP JOIN, MAXDOP 1);
@@ -174,18 +182,21 @@ BEGIN
             -- Did a job of ours leave Hot before the insert? It is the one that stands; the fresh row goes.
             INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
             SELECT n.JobId, n.JobId, 1, 3, h.PayloadHash
-            FROM @New n JOIN chokaq.JobsArchive h WITH (FORCESEEK) ON h.Id = n.JobId
+            FROM @New n JOIN chokaq.JobsArchive h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.Id = n.JobId
             WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
             SET @Error = @@ROWCOUNT;
             INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
             SELECT n.JobId, n.JobId, 1, h.Status, h.PayloadHash
-            FROM @New n JOIN chokaq.JobsDLQ h WITH (FORCESEEK) ON h.Id = n.JobId
+            FROM @New n JOIN chokaq.JobsDLQ h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.Id = n.JobId
             WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
             IF @Error + @@ROWCOUNT > 0
                 DELETE FROM chokaq.JobsHot
-                WHERE Id IN (SELECT a.JobId FROM @Answer a WHERE a.AnswerId = a.JobId AND a.Status > 2);
+                FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
+                WHERE Id IN (SELECT f.JobId FROM @Fresh f JOIN @Answer a ON a.JobId = f.JobId
+                             WHERE a.AnswerId = a.JobId AND a.Status > 2)
+                OPTION (LOOP JOIN, MAXDOP 1);
 
             IF @Keyed = 1
             BEGIN
@@ -194,23 +205,31 @@ BEGIN
                 SELECT n.JobId, k.JobId
                 FROM @New n JOIN chokaq.JobKeys k WITH (READCOMMITTEDLOCK, FORCESEEK) ON k.IdempotencyKey = n.IdempotencyKey
                 WHERE k.JobId <> n.JobId
-                  AND (k.KeyScope = 1 OR k.ExpiresAtUtc > @Now OR EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = k.JobId))
+                  AND (k.KeyScope = 1 OR k.ExpiresAtUtc > @Now OR EXISTS (SELECT 1 FROM chokaq.JobsHot h WITH (READCOMMITTEDLOCK) WHERE h.Id = k.JobId))
                   AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
                   AND NOT EXISTS (SELECT 1 FROM @Taken x WHERE x.JobId = n.JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
                 IF @@ROWCOUNT > 0
-                    DELETE FROM chokaq.JobsHot WHERE Id IN (SELECT x.JobId FROM @Taken x);
+                    DELETE FROM chokaq.JobsHot
+                    FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
+                    WHERE Id IN (SELECT f.JobId FROM @Fresh f JOIN @Taken x ON x.JobId = f.JobId)
+                    OPTION (LOOP JOIN, MAXDOP 1);
 
                 -- Step 4: the entry of a fresh row whose scope has one; an expired entry of a job that is gone is replaced.
-                UPDATE chokaq.JobKeys
-                SET JobId = n.JobId, KeyScope = n.KeyScope,
-                    ExpiresAtUtc = CASE WHEN n.KeyScope = 2 THEN DATEADD(MILLISECOND, CAST(n.WindowMs % 1000 AS int),
-                        DATEADD(SECOND, CAST(n.WindowMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.WindowMs / 86400000 AS int),
-                        @Now))) END
-                FROM @New n
-                WHERE n.IdempotencyKey = JobKeys.IdempotencyKey AND n.KeyScope IN (1, 2) AND JobKeys.JobId <> n.JobId
-                  AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
-                  AND EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = n.JobId);
+                IF EXISTS (SELECT 1 FROM @New n JOIN chokaq.JobKeys k WITH (READCOMMITTEDLOCK, FORCESEEK)
+                               ON k.IdempotencyKey = n.IdempotencyKey
+                           WHERE n.KeyScope IN (1, 2) AND k.JobId <> n.JobId
+                             AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId))
+                    UPDATE chokaq.JobKeys
+                    SET JobId = n.JobId, KeyScope = n.KeyScope,
+                        ExpiresAtUtc = CASE WHEN n.KeyScope = 2 THEN DATEADD(MILLISECOND, CAST(n.WindowMs % 1000 AS int),
+                            DATEADD(SECOND, CAST(n.WindowMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(n.WindowMs / 86400000 AS int),
+                            @Now))) END
+                    FROM @New n
+                    WHERE n.IdempotencyKey = JobKeys.IdempotencyKey AND n.KeyScope IN (1, 2) AND JobKeys.JobId <> n.JobId
+                      AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                      AND EXISTS (SELECT 1 FROM chokaq.JobsHot h WITH (READCOMMITTEDLOCK) WHERE h.Id = n.JobId)
+                    OPTION (LOOP JOIN, MAXDOP 1);
                 INSERT INTO chokaq.JobKeys (IdempotencyKey, JobId, KeyScope, ExpiresAtUtc)
                 SELECT n.IdempotencyKey, n.JobId, n.KeyScope,
                        CASE WHEN n.KeyScope = 2 THEN DATEADD(MILLISECOND, CAST(n.WindowMs % 1000 AS int), DATEADD(SECOND,
@@ -218,15 +237,21 @@ BEGIN
                 FROM @New n
                 WHERE n.IdempotencyKey IS NOT NULL AND n.KeyScope IN (1, 2)
                   AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
-                  AND EXISTS (SELECT 1 FROM chokaq.JobsHot h WHERE h.Id = n.JobId)
-                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobKeys k WHERE k.IdempotencyKey = n.IdempotencyKey);
+                  AND EXISTS (SELECT 1 FROM chokaq.JobsHot h WITH (READCOMMITTEDLOCK) WHERE h.Id = n.JobId)
+                  AND NOT EXISTS (SELECT 1 FROM chokaq.JobKeys k WITH (READCOMMITTEDLOCK) WHERE k.IdempotencyKey = n.IdempotencyKey);
 
                 -- Who else holds a key: the live job under it, or the job of its entry, wherever that stands.
-                INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
-                SELECT n.JobId, h.Id, 0, h.Status, h.PayloadHash
-                FROM @New n JOIN chokaq.JobsHot h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.IdempotencyKey = n.IdempotencyKey
-                    AND h.IdempotencyKey IS NOT NULL
+                -- Ids from the index alone, then rows by primary key: a lookup would lock key, then row, against every mover.
+                DELETE FROM @Live;
+                INSERT @Live (JobId, HolderId)
+                SELECT n.JobId, h.Id
+                FROM @New n JOIN chokaq.JobsHot h WITH (READCOMMITTEDLOCK, FORCESEEK, INDEX (UX_JobsHot_Key))
+                    ON h.IdempotencyKey = n.IdempotencyKey AND h.IdempotencyKey IS NOT NULL
                 WHERE h.Id <> n.JobId AND NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = n.JobId)
+                OPTION (LOOP JOIN, MAXDOP 1);
+                INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
+                SELECT x.JobId, h.Id, 0, h.Status, h.PayloadHash
+                FROM @Live x JOIN chokaq.JobsHot h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.Id = x.HolderId
                 OPTION (LOOP JOIN, MAXDOP 1);
                 IF EXISTS (SELECT 1 FROM @Taken)
                 BEGIN
@@ -236,11 +261,11 @@ BEGIN
                     WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = x.JobId);
                     INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
                     SELECT x.JobId, h.Id, 0, 3, h.PayloadHash
-                    FROM @Taken x JOIN chokaq.JobsArchive h WITH (FORCESEEK) ON h.Id = x.HolderId
+                    FROM @Taken x JOIN chokaq.JobsArchive h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.Id = x.HolderId
                     WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = x.JobId);
                     INSERT @Answer (JobId, AnswerId, Created, Status, PayloadHash)
                     SELECT x.JobId, h.Id, 0, h.Status, h.PayloadHash
-                    FROM @Taken x JOIN chokaq.JobsDLQ h WITH (FORCESEEK) ON h.Id = x.HolderId
+                    FROM @Taken x JOIN chokaq.JobsDLQ h WITH (READCOMMITTEDLOCK, FORCESEEK) ON h.Id = x.HolderId
                     WHERE NOT EXISTS (SELECT 1 FROM @Answer a WHERE a.JobId = x.JobId);
                 END;
             END;
@@ -261,6 +286,7 @@ BEGIN
     END TRY
     BEGIN CATCH
         IF @Ours = 1 AND @@TRANCOUNT > 0 ROLLBACK TRANSACTION;
+        ELSE IF @Ours = 0 AND XACT_STATE() = 1 ROLLBACK TRANSACTION ChokaqEnqueue;
         THROW;
     END CATCH;
 

@@ -31,17 +31,15 @@ BEGIN
         @IsActive bit = 1;
     DECLARE @Retired bit = 0, @Replayed bit = 0, @Ready bit = 0, @Due bit = 0, @Cap int, @Take int, @Chosen int = 0,
         @Waiting int = 0;
-    DECLARE @Ids TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
-    DECLARE @Promoted TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
 
     -- The probe. Waiting rows may be held by a caller's open transaction for as long as it likes: READPAST.
     SELECT @MaxWorkers = q.MaxWorkers, @FleetMaxWorkers = q.FleetMaxWorkers, @ExecutionTimeoutMs = q.ExecutionTimeoutMs,
            @ZombieTimeoutMs = q.ZombieTimeoutMs, @IsPaused = q.IsPaused, @IsActive = q.IsActive
     FROM chokaq.Queues q WHERE q.Name = @Queue;
     SELECT @LastRequest = w.LastRequest, @Ended = w.EndedAtUtc FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId;
-    IF EXISTS (SELECT TOP (1) Id FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
-               WHERE Queue = @Queue AND Status = 0 AND IsReady = 1 ORDER BY Priority DESC, DueAtUtc, Id)
-        SET @Ready = 1;
+    -- In the order of the index: an EXISTS may be answered by a scan.
+    SELECT TOP (1) @Ready = 1 FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
+    WHERE Queue = @Queue AND Status = 0 AND IsReady = 1 ORDER BY Priority DESC, DueAtUtc, Id;
     SELECT TOP (1) @NextDue = DueAtUtc FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
     WHERE Queue = @Queue AND Status = 0 AND IsReady = 0 ORDER BY DueAtUtc, Id;
     IF @NextDue <= @Now SET @Due = 1;
@@ -52,6 +50,8 @@ BEGIN
 
     IF @Retired = 0 AND @Replayed = 0 AND @Size > 0 AND @IsPaused = 0 AND @IsActive = 1 AND (@Ready = 1 OR @Due = 1)
     BEGIN
+        -- Made here and not above: an idle poll does without it.
+        DECLARE @Ids TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
         BEGIN TRY
             BEGIN TRANSACTION;
             IF @Cap IS NOT NULL
@@ -73,18 +73,23 @@ BEGIN
             END;
             ELSE
             BEGIN
+                -- What an operator set since the probe. A cap that appeared needs the ticket, which comes first: claim nothing now.
+                SELECT @FleetMaxWorkers = q.FleetMaxWorkers, @IsPaused = q.IsPaused, @IsActive = q.IsActive
+                FROM chokaq.Queues q WHERE q.Name = @Queue;
+                IF @Cap IS NULL AND @FleetMaxWorkers IS NOT NULL SET @Size = 0;
                 IF @Due = 1
                 BEGIN
                     SET @Now = SYSUTCDATETIME();
-                    INSERT @Promoted (JobId)
+                    INSERT @Ids (JobId)
                     SELECT TOP (1000) Id
                     FROM chokaq.JobsHot WITH (UPDLOCK, READPAST, READCOMMITTEDLOCK, ROWLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
                     WHERE Queue = @Queue AND Status = 0 AND IsReady = 0 AND DueAtUtc <= @Now
                     ORDER BY DueAtUtc, Id;
                     UPDATE chokaq.JobsHot SET IsReady = 1
                     FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
-                    WHERE Status = 0 AND IsReady = 0 AND Id IN (SELECT TOP (1000) p.JobId FROM @Promoted p ORDER BY p.JobId)
+                    WHERE Status = 0 AND IsReady = 0 AND Id IN (SELECT TOP (1000) i.JobId FROM @Ids i ORDER BY i.JobId)
                     OPTION (LOOP JOIN, MAXDOP 1);
+                    DELETE FROM @Ids;
                     SET @NextDue = NULL;
                     SELECT TOP (1) @NextDue = DueAtUtc FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK,
                         INDEX (IX_JobsHot_Due))
@@ -157,16 +162,13 @@ BEGIN
 
     -- A used number: the rows still Fetched under it. Ids from the lease index first, then the rows by primary key.
     IF @Replayed = 1
-    BEGIN
-        INSERT @Ids (JobId)
-        SELECT Id FROM chokaq.JobsHot WITH (FORCESEEK, INDEX (IX_JobsHot_Lease))
-        WHERE Queue = @Queue AND WorkerId = @WorkerId AND Status IN (1, 2);
         SELECT h.Id AS Id, h.Type AS Type, h.Payload AS Payload, h.LeaseNumber AS LeaseNumber, h.Priority AS Priority,
                h.AttemptCount AS AttemptCount, h.CrashCount AS CrashCount, h.CreatedAtUtc AS CreatedAtUtc, h.DueAtUtc AS DueAtUtc,
                h.AgeFromUtc AS AgeFromUtc, h.Tags AS Tags, h.CreatedBy AS CreatedBy, h.Headers AS Headers
-        FROM @Ids i JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = i.JobId
+        FROM (SELECT TOP (2000) Id AS JobId FROM chokaq.JobsHot WITH (FORCESEEK, INDEX (IX_JobsHot_Lease))
+              WHERE Queue = @Queue AND WorkerId = @WorkerId AND Status IN (1, 2) ORDER BY Id) i
+        JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = i.JobId
         WHERE h.WorkerId = @WorkerId AND h.FetchRequest = @Request AND h.Status = 1
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-    END;
 END;
 GO

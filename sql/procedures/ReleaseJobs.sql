@@ -20,7 +20,7 @@ BEGIN
     SET NOCOUNT ON;
     SET XACT_ABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Count2 int, @Hit int;
+    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Count2 int, @Hit int, @Locked int;
     DECLARE @Set TABLE (
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL, Lease int NOT NULL, DueUtc datetime2(3) NULL,
             OldestUtc datetime2(3) NULL,
@@ -54,6 +54,9 @@ BEGIN
 
     BEGIN TRY
         BEGIN TRANSACTION;
+        -- The rows, locked in Id order before the statements below take them by what they are.
+        SELECT @Locked = COUNT(*) FROM @Set s JOIN chokaq.JobsHot h WITH (UPDLOCK, ROWLOCK, FORCESEEK) ON h.Id = s.JobId
+        OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
         -- As in RescheduleForRetry: the whole predicate in each statement, the cancelled last.
         UPDATE chokaq.JobsHot
         SET Status = 0, WorkerId = NULL, FetchRequest = NULL, HeartbeatUtc = NULL, StartedAtUtc = NULL,
@@ -114,9 +117,10 @@ BEGIN
                        SUM(CASE WHEN t.Lag > 65536 AND t.Lag <= 262144 THEN 1 ELSE 0 END),
                        SUM(CASE WHEN t.Lag > 262144 AND t.Lag <= 1048576 THEN 1 ELSE 0 END),
                        SUM(CASE WHEN t.Lag > 1048576 THEN 1 ELSE 0 END)
-                FROM (SELECT m.Queue AS Queue, CASE WHEN m.CancelRequestedAtUtc IS NULL THEN 10 ELSE 1 END AS Reason,
+                FROM (SELECT TOP (1000) m.Queue AS Queue, CASE WHEN m.CancelRequestedAtUtc IS NULL THEN 10 ELSE 1 END AS Reason,
                     DATEDIFF_BIG(MILLISECOND, m.DueAtUtc, m.StartedAtUtc) AS Lag
-                      FROM @Moved m) t
+                      FROM @Moved m
+                      ORDER BY m.JobId) t
                 GROUP BY t.Queue, t.Reason;
                 UPDATE chokaq.MetricBuckets
                 SET JobCount = JobCount + c.N,

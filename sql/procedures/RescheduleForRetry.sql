@@ -22,7 +22,7 @@ BEGIN
     SET NOCOUNT ON;
     SET XACT_ABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Hit int;
+    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Hit int, @Locked int;
     -- What a JSON string would have to escape travels as one of @Mapped instead, and is put back by TRANSLATE.
     DECLARE @Plain nvarchar(33) = N'"\'
         + NCHAR(1) + NCHAR(2) + NCHAR(3) + NCHAR(4) + NCHAR(5) + NCHAR(6) + NCHAR(7) + NCHAR(8) + NCHAR(9) + NCHAR(10) + NCHAR(11)
@@ -72,6 +72,9 @@ BEGIN
 
     BEGIN TRY
         BEGIN TRANSACTION;
+        -- The rows, locked in Id order before the statements below take them by what they are.
+        SELECT @Locked = COUNT(*) FROM @Set s JOIN chokaq.JobsHot h WITH (UPDLOCK, ROWLOCK, FORCESEEK) ON h.Id = s.JobId
+        OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
         -- Each statement repeats its whole predicate; the cancelled come last, so that a request that arrives in between is met
         --   too.
         UPDATE chokaq.JobsHot
@@ -142,9 +145,10 @@ BEGIN
                    SUM(CASE WHEN t.Lag > 65536 AND t.Lag <= 262144 THEN 1 ELSE 0 END),
                    SUM(CASE WHEN t.Lag > 262144 AND t.Lag <= 1048576 THEN 1 ELSE 0 END),
                    SUM(CASE WHEN t.Lag > 1048576 THEN 1 ELSE 0 END)
-            FROM (SELECT m.Queue AS Queue, CASE WHEN m.CancelRequestedAtUtc IS NULL THEN 10 ELSE 1 END AS Reason,
+            FROM (SELECT TOP (1000) m.Queue AS Queue, CASE WHEN m.CancelRequestedAtUtc IS NULL THEN 10 ELSE 1 END AS Reason,
                 DATEDIFF_BIG(MILLISECOND, m.DueAtUtc, m.StartedAtUtc) AS Lag
-                  FROM @Moved m) t
+                  FROM @Moved m
+                  ORDER BY m.JobId) t
             GROUP BY t.Queue, t.Reason;
             INSERT @Count (SumQueue, SumOutcome, SumReason, N, L0, L1, L2, L3, L4, L5, L6, L7, L8, L9, L10, L11)
             SELECT b.BackQueue, 2, s.Reason, COUNT(*), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0

@@ -46,7 +46,9 @@ class Proof:
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """A narrowed run proves nothing."""
-        self.deselected = self.deselected or any(HERE in item.path.parents for item in items)
+        self.deselected = self.deselected or any(
+            HERE in item.path.parents and stores.SQLITE not in item.nodeid for item in items
+        )
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Know what must pass, and count the calls of every procedure."""
@@ -96,13 +98,13 @@ class Proof:
         }
 
     def _count_calls(self) -> None:
-        from chokaq.store.sqlserver import SqlServerSession
+        from chokaq.store.sqlserver.link import Link
 
-        inner = SqlServerSession._call
+        inner = Link._run
 
-        def counted(session: Any, procedure: str, *args: Any, **options: Any) -> Any:
+        def counted(link: Any, procedure: str, args: tuple[Any, ...]) -> Any:
             with self._lock:
-                self.calls[procedure.rsplit(".", 1)[-1]] += 1
-            return inner(session, procedure, *args, **options)
+                self.calls[procedure] += 1
+            return inner(link, procedure, args)
 
-        SqlServerSession._call = counted  # type: ignore[method-assign, assignment]
+        Link._run = counted  # type: ignore[method-assign]
