@@ -155,12 +155,12 @@ def new_jobs(jobs: Sequence[NewJob]) -> tuple[str, str, bytes]:
     bundle = Bundle()
     rows = []
     # By key, so that two callers take their keys in one order.
-    for ordinal, job in enumerate(sorted(jobs, key=lambda job: (job.idempotency_key or "", job.id))):
+    for job in sorted(jobs, key=lambda job: (job.idempotency_key or "", job.id)):
         queue, queue_length = bundle.name(job.queue)
         kind, kind_length = bundle.name(job.type_key)
         payload, payload_length = bundle.add(job.payload)
         row: dict[str, Any] = {
-            "n": ordinal, "i": job.id, "qa": queue, "qn": queue_length, "ta": kind, "tn": kind_length, "pa": payload,
+            "i": job.id, "qa": queue, "qn": queue_length, "ta": kind, "tn": kind_length, "pa": payload,
             "pn": payload_length, "p": job.priority, "d": max(job.delay_ms, 0), "z": payload_hash(job.payload),
             "s": int(job.key_scope),
         }  # fmt: skip
