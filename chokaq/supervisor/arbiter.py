@@ -38,7 +38,7 @@ class Arbiter:
         self._settings = settings
         processes = sum(queue.processes for queue in settings.queues.values())
         widest = max((queue.max_workers for queue in settings.queues.values()), default=0)
-        self.board = Board(slots=max(128, 4 * processes + 16), runners=max(MIN_RUNNERS, 2 * widest))
+        self.board = Board(slots=max(128, 6 * processes + 16), runners=max(MIN_RUNNERS, 2 * widest))
         self._pipe = SignalPipe()
         self._notifier = Notifier()
         self.crew = Crew(settings, self.board, entries, self._leave_in_child)

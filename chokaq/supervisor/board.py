@@ -27,6 +27,8 @@ MIN_RUNNERS = 1_024
 _STATE, _PULSE, _LAG, _RUNNING, _BUFFERED, _COMPLETED, _MEMORY, _HIGH, _ID_MARK, _ID = range(10)
 _AWAY = 13
 """The first word behind the worker id. 1: the store does not answer; a wiped slot says that it does."""
+_PATIENT = 14
+"""Written by the supervisor alone. 1: the drain that TERM asks for has no hurry."""
 _WRITING = 1
 _READ_TRIES = 5
 _ENTRY = struct.Struct("=qd26s")
@@ -111,6 +113,10 @@ class BoardSlot:
     def reaches_store(self, reachable: bool) -> None:
         """Tell whether the store answers this child."""
         self._words[self._base + _AWAY] = not reachable
+
+    def in_a_hurry(self) -> bool:
+        """False when the drain that was asked for may take as long as the handlers do."""
+        return not self._words[self._base + _PATIENT]
 
     def draining(self) -> None:
         """Tell that the child claims no more."""
@@ -215,6 +221,10 @@ class Board:
     def reaches_store(self, number: int) -> bool:
         """False while the store does not answer the child of that slot."""
         return not self.words[self.base(number) + _AWAY]
+
+    def set_patient(self, number: int, patient: bool) -> None:
+        """Tell the child of that slot whether its drain has no hurry; written before its TERM."""
+        self.words[self.base(number) + _PATIENT] = int(patient)
 
     def close(self) -> None:
         """Unmap; for tests, the program keeps it to its end."""

@@ -23,6 +23,10 @@ class Child:
     """Why it got TERM from us; None while it is wanted."""
     kill_at: float | None = None
     """When it is killed if it has not ended by then."""
+    patient: bool = False
+    """It got TERM without hurry: its handlers end in their own time, unless a drain with a grace follows."""
+    idle_since: float | None = None
+    """Since when one that leaves without hurry runs no handler."""
     killed_for: DeathCause | None = None
     """Set when we sent KILL."""
     culprits: list[Held] = field(default_factory=list)
@@ -73,6 +77,11 @@ class Post:
     def name(self) -> str:
         """For the log: `emails#0`."""
         return f"{self.queue}#{self.index}"
+
+    @property
+    def grace(self) -> float:
+        """Seconds that a drain with hurry has."""
+        return self.assignment.settings.supervisor.shutdown_grace
 
     @property
     def children(self) -> list[Child]:

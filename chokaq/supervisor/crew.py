@@ -61,7 +61,7 @@ class Crew:
         """Drain every child of the post; it is gone when they have ended."""
         post.closed = True
         for child in post.children:
-            self.drain(child, reason, self._grace(post))
+            self.drain(child, reason, post.grace)
         if not post.children:
             self.posts.remove(post)
 
@@ -158,13 +158,23 @@ class Crew:
         return child
 
     # ── signals to children ───────────────────────────────────────────────────────────────────────────────────────────
+    def let_go(self, child: Child, reason: str) -> None:
+        """TERM, once, without hurry: its handlers have the time that their own limits give them."""
+        if child.drain_reason is None:
+            child.drain_reason, child.patient = reason, True
+            self.board.set_patient(child.slot, True)
+            log.info("drain_started", child=child.name, pid=child.pid, reason=reason, grace=None)
+            send(child.pid, signal.SIGTERM)
+
     def drain(self, child: Child, reason: str, grace: float) -> None:
-        """TERM, once; KILL after `grace` seconds. A second call can only bring the KILL nearer."""
+        """TERM, once; KILL after `grace` seconds. A second call can only bring the KILL nearer, or end the patience."""
         kill_at = time.monotonic() + grace
         child.kill_at = kill_at if child.kill_at is None else min(child.kill_at, kill_at)
-        if child.drain_reason is None:
-            child.drain_reason = reason
-            log.info("drain_started", child=child.name, pid=child.pid, reason=reason, grace=round(grace, 1))
+        if child.drain_reason is None or child.patient:
+            event = "drain_hurried" if child.patient else "drain_started"
+            child.drain_reason, child.patient = reason, False
+            self.board.set_patient(child.slot, False)
+            log.info(event, child=child.name, pid=child.pid, reason=reason, grace=round(grace, 1))
             send(child.pid, signal.SIGTERM)
 
     def kill(self, child: Child, reason: str, *, stalled: bool = False) -> None:
@@ -213,7 +223,7 @@ class Crew:
             post.assignment, post.change = post.change, None
         if old is not None:
             post.leaving.append(old)
-            self.drain(old, post.replace_reason, self._grace(post))
+            self.let_go(old, post.replace_reason)
 
     # ── deaths ────────────────────────────────────────────────────────────────────────────────────────────────────────
     def bury(self, end: Exit, now: float) -> None:
@@ -287,9 +297,6 @@ class Crew:
             log.error("child_cannot_boot", child=post.name, problem=f"{how}; it is tried again, the others go on")
         elif self.fatal is None and not self.stopping:
             self.fatal = f"the child {post.name} cannot boot ({how}); its own message stands above"
-
-    def _grace(self, post: Post) -> float:
-        return post.assignment.settings.supervisor.shutdown_grace
 
     def queue_of(self, post: Post, child: Child) -> QueueSettings:
         """The queue settings that this child was forked with."""

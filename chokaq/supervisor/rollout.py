@@ -18,6 +18,7 @@ class _Step:
     reason: str
     old: Child | None = None
     new: Child | None = None
+    taken_over_at: float | None = None
 
 
 class Rollout:
@@ -45,7 +46,7 @@ class Rollout:
 
     def step(self, now: float) -> None:
         """Look at the replacement under way; begin the next when it is through."""
-        if self._active is not None and not self._is_through(self._active):
+        if self._active is not None and not self._is_through(self._active, now):
             return
         self._active = None
         while self._line and self._active is None:
@@ -64,15 +65,18 @@ class Rollout:
             else:
                 self._give_up(step)
 
-    def _is_through(self, step: _Step) -> bool:
+    def _is_through(self, step: _Step, now: float) -> bool:
         post = step.post
         if post.closed:
             return True
         if step.new is post.next:
             return False
         if step.new is post.current or (step.new is not None and step.new.ready_at is not None):
-            # Its predecessor may still be finishing; one at a time also bounds the memory that a rollout takes.
-            return step.old not in post.leaving
+            # Its predecessor may still be finishing; one at a time also bounds the memory that a rollout takes. The line does
+            # not wait for handlers that run longer than a grace, though.
+            if step.taken_over_at is None:
+                step.taken_over_at = now
+            return step.old not in post.leaving or now - step.taken_over_at > post.grace
         self._give_up(step)
         return True
 

@@ -14,6 +14,11 @@ FREEZE = 3.0
 PARDON = 10.0
 """Seconds for which children are not judged after that: their pulses are old for the same reason."""
 
+MAX_LEAVING = 3
+"""Predecessors of one post that may still be finishing when its child is recycled: they take memory, too."""
+CROWDED_PAUSE = 30.0
+"""Seconds before a recycling that waits for them is tried again."""
+
 
 class Watch:
     """Looks at every child on every turn."""
@@ -56,7 +61,7 @@ class Watch:
                 self._crew.kill(child, "stall_limit", stalled=True)
             case Verdict.OVERDUE:
                 # It claims no more and its other jobs may finish; its successor starts at once, so that the queue goes on.
-                if post.current is child:
+                if post.current is child or child.patient:
                     log.error(
                         "hard_limit", child=post.name, pid=child.pid, jobs=[held.id for held in board.overdue(now)[:10]]
                     )
@@ -64,8 +69,28 @@ class Watch:
                 self._crew.drain(child, "hard_limit", queue.policy.hard_limit_grace)
             case Verdict.SPENT:
                 if post.current is child and child.drain_reason is None and now >= post.retry_at:
-                    self._crew.replace(
-                        post, Assignment(post.assignment.queue, post.assignment.settings), "recycle", now
-                    )
+                    self._recycle(post, now)
             case Verdict.FINE:
                 pass
+        if child.patient:
+            self._accompany(post, child, board, now)
+
+    def _recycle(self, post: Post, now: float) -> None:
+        if len(post.leaving) >= MAX_LEAVING:
+            post.retry_at = now + CROWDED_PAUSE
+            log.warning(
+                "recycle_waits",
+                child=post.name,
+                problem=f"{len(post.leaving)} predecessors still run their last handlers",
+            )
+            return
+        self._crew.replace(post, Assignment(post.assignment.queue, post.assignment.settings), "recycle", now)
+
+    def _accompany(self, post: Post, child: Child, board: Snapshot, now: float) -> None:
+        """One that leaves without hurry: the limits bound its handlers, the grace what comes after the last of them."""
+        if board.handlers or board.running or not board.reaches_store:
+            child.idle_since = None
+        elif child.idle_since is None:
+            child.idle_since = now
+        elif now - child.idle_since > post.grace:
+            self._crew.kill(child, "grace_over")

@@ -49,7 +49,7 @@ async def _serve(settings: Settings, queue: QueueSettings, app: Any, slot: Statu
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, engine.drain)
+        loop.add_signal_handler(number, lambda: engine.drain(hurry=slot.in_a_hurry()))
     try:
         return await engine.run()
     finally:

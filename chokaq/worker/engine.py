@@ -76,6 +76,7 @@ class Engine:
         self._listener = Listener(store.identity, queue.name, self._heard)
         self._desk: Desk | None = None
         self._told_to_stop = False
+        self._hurried = False
         self._retired = False
         self._orphaned = False
 
@@ -106,15 +107,22 @@ class Engine:
             return ExitCode.ORPHANED
         return ExitCode.RETIRED if self._retired and not self._told_to_stop else ExitCode.DONE
 
-    def drain(self) -> None:
-        """Claim no more, hand back what has not begun, let handlers end; near the end of the grace cancel them. Idempotent."""
+    def drain(self, *, hurry: bool = True) -> None:
+        """Claim no more, hand back what has not begun, let handlers end; near the end of the grace cancel them. Idempotent.
+
+        Without `hurry` they have the time that their own limits give them; a later call may bring the hurry.
+        """
         if self._desk is None:
             # Still booting: nothing is held, and an import or a connection attempt may take long.
             self._leave(ExitCode.DONE)
-        elif not self._is_orphan() and not self._told_to_stop:
-            self._told_to_stop = True
-            _log.info("draining", queue=self._queue.name, running=self._desk.limiter.active)
-            self._stop_claiming()
+        elif not self._is_orphan():
+            if not self._told_to_stop:
+                self._told_to_stop = True
+                _log.info("draining", queue=self._queue.name, running=self._desk.limiter.active, hurry=hurry)
+                self._stop_claiming()
+            if not hurry or self._hurried:
+                return
+            self._hurried = True
             self._later(max(0.0, self._settings.supervisor.shutdown_grace - _LAST_WORDS), self._desk.stop_handlers)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -50,6 +50,10 @@ class StatusSlot(Protocol):
         """False while the store has not answered this child for some seconds; from boot on, several times a second."""
         ...
 
+    def in_a_hurry(self) -> bool:
+        """Read when TERM arrives, every time: False when running handlers may end in their own time, not in the grace."""
+        ...
+
     def draining(self) -> None:
         """The child claims no more."""
         ...

@@ -151,6 +151,10 @@ class FakeSlot:
     def reaches_store(self, reachable: bool) -> None:
         """Nothing."""
 
+    def in_a_hurry(self) -> bool:
+        """Always."""
+        return True
+
     def draining(self) -> None:
         """Nothing."""
 

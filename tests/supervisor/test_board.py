@@ -129,3 +129,19 @@ def test_readiness_of_the_whole_program_is_shared(board: Board) -> None:
     board.set_ready(True)
     assert board.ready is True
     assert board.read(taken(board)).state is SlotState.BOOTING
+
+
+def test_the_word_that_a_drain_has_no_hurry_holds_until_it_is_taken_back_or_the_slot_is_taken_anew() -> None:
+    board = Board(slots=1, runners=1)
+    number = board.take()
+    assert number is not None
+    child = board.slot(number)
+    assert child.in_a_hurry()
+    board.set_patient(number, True)
+    assert not child.in_a_hurry()
+    board.set_patient(number, False)
+    assert child.in_a_hurry()
+    board.set_patient(number, True)
+    board.give_back(number)
+    assert board.take() == number
+    assert child.in_a_hurry()

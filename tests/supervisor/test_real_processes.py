@@ -109,6 +109,23 @@ def test_jobs_run_and_the_drain_is_clean(shop: Callable[..., Shop]) -> None:
     assert one.session.list_workers() == []
 
 
+def test_a_job_longer_than_the_grace_outlasts_the_recycling_of_its_child(
+    shop: Callable[..., Shop], tmp_path: Path
+) -> None:
+    one, gate = shop("max_jobs: 2", grace="5s"), tmp_path / "gate"
+    [long] = one.put("work.wait", 1, f'{{"file": "{gate}"}}')
+    one.wait_for_runs([long], 1)
+    one.wait_for(one.put("work.quick", 2), JobStatus.SUCCEEDED)
+    one.program.wait("drain_started", reason="recycle")
+    # Its handler would be cancelled at once, with this grace, and its successor would run the job again.
+    one.wait_for(one.put("work.quick"), JobStatus.SUCCEEDED)
+    assert len(one.runs(long)) == 1
+    gate.touch()
+    one.wait_for([long], JobStatus.SUCCEEDED)
+    assert len(one.runs(long)) == 1
+    assert one.program.end() == 0
+
+
 def test_a_killed_child_frees_its_jobs_at_once_and_leaves_its_last_words(
     shop: Callable[..., Shop], tmp_path: Path
 ) -> None:

@@ -176,6 +176,74 @@ def test_a_recycling_that_cannot_boot_keeps_the_old_child(start: Start) -> None:
     assert program.end() == 0
 
 
+JOB = "J" * 26
+
+
+@pytest.mark.parametrize("how", ["recycle", "rolling_restart", "reload"])
+def test_one_that_is_replaced_outlasts_the_grace_and_only_its_own_limits_end_it(start: Start, how: str) -> None:
+    config = (
+        "queues: {alpha: {max_jobs: 7, hard_limit_grace: 1s}}\n"
+        "supervisor: {shutdown_grace: 1s, respawn_min: 50ms, respawn_max: 200ms}\n"
+    )
+    program = start(config, alpha={"running": [[JOB, 1, 4.0]], "term": "ignore"})
+    [old] = program.wait("child_ready")
+    if how == "recycle":
+        program.script("alpha", running=[[JOB, 1, 4.0]], term="ignore", completed=7, only_pid=old["pid"])
+    elif how == "reload":
+        program.configure(config.replace("max_jobs: 7", "max_jobs: 8"))
+        program.send(signal.SIGHUP)
+    else:
+        program.send(signal.SIGUSR2)
+    [left] = program.wait("drain_started", pid=old["pid"])
+    assert (left["reason"], left["grace"]) == (how, None)
+    [killed] = program.wait("child_killed", pid=old["pid"])
+    assert (killed["reason"], killed["culprits"]) == ("hard_limit", [JOB])
+    program.end()
+
+
+def test_a_shutdown_brings_the_hurry_to_one_that_leaves_without(start: Start) -> None:
+    program = start(TWO, alpha={"running": [[JOB, 1, 1e6]], "term": "hurry"})
+    program.wait("child_ready", 3)
+    program.send(signal.SIGUSR2)
+    [left] = program.wait("drain_started", child="alpha#0")
+    program.wait("child_ready", 2, queue="alpha")
+    assert not program.events("child_died", queue="alpha")
+    assert program.end() == 0
+    assert [event["pid"] for event in program.events("drain_hurried")] == [left["pid"]]
+
+
+def test_one_that_leaves_without_hurry_and_runs_nothing_has_the_grace(start: Start) -> None:
+    program = start(TWO.replace("5s", "1s"), alpha={"term": "ignore"})
+    program.wait("child_ready", 3)
+    program.send(signal.SIGUSR2)
+    program.wait("child_killed", child="alpha#0", reason="grace_over")
+    program.wait("child_ready", 3, queue="beta")
+    program.script("alpha")
+    program.end()
+
+
+def test_a_rollout_does_not_wait_for_long_jobs_longer_than_a_grace(start: Start) -> None:
+    program = start(TWO.replace("5s", "1s"), alpha={"running": [[JOB, 1, 1e6]], "term": "ignore"})
+    program.wait("child_ready", 3)
+    program.send(signal.SIGUSR2)
+    program.wait("child_died", 2, queue="beta")
+    assert not program.events("child_died", queue="alpha")
+    program.script("alpha")
+    program.end()
+
+
+def test_no_more_than_three_predecessors_are_left_finishing(start: Start) -> None:
+    program = start(
+        "queues: {alpha: {max_jobs: 1}}\n" + LIMITS,
+        alpha={"running": [[JOB, 1, 1e6]], "term": "ignore", "completed": 1},
+    )
+    program.wait("recycle_waits")
+    assert len(program.events("drain_started")) == 3
+    program.script("alpha")
+    program.wait("child_died", 3)
+    assert program.end() == 0
+
+
 def test_hundreds_of_recyclings_leave_descriptors_and_memory_as_they_were(start: Start) -> None:
     program = start("queues: {alpha: {max_jobs: 1, processes: 4}}\n" + LIMITS, alpha={"completed": 1})
     program.wait("child_died", 20)

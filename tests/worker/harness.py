@@ -67,6 +67,9 @@ class Slot:
     def reaches_store(self, reachable: bool) -> None:
         self.reaches = reachable
 
+    def in_a_hurry(self) -> bool:
+        return True
+
     def draining(self) -> None:
         self.is_draining = True
 

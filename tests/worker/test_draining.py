@@ -68,6 +68,33 @@ async def test_c26_near_the_end_of_the_grace_handlers_are_cancelled_and_their_jo
     assert fatal.failure_reason is FailureReason.FATAL_ERROR
 
 
+async def test_a_drain_without_hurry_lets_handlers_outlast_the_grace_until_the_hurry_comes(
+    build: Callable[..., House],
+) -> None:
+    house, go = build(grace=5.0), asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(job: Send) -> None:
+        await (go.wait() if job.n == 0 else asyncio.Event().wait())
+
+    ids = house.enqueue(2)
+    async with house.child() as child:
+        await eventually(lambda: len(child.slot.running) == 2, "both run")
+        child.engine.drain(hurry=False)
+        assert child.slot.is_draining
+        beats = len(house.store.named("keep_alive"))
+        await eventually(
+            lambda: len(house.store.named("keep_alive")) > beats + 2, "the grace before the cancelling is over"
+        )
+        assert len(child.slot.running) == 2
+        go.set()
+        await eventually(lambda: house.stands(ids[0]) is Pillar.ARCHIVE, "one ends in its own time")
+        child.engine.drain(hurry=False)
+        assert len(child.slot.running) == 1
+        assert await child.drain() is ExitCode.DONE
+    assert (house.view(ids[1]).status, house.view(ids[1]).attempt_count) == (JobStatus.PENDING, 0)
+
+
 async def test_a_plain_function_keeps_its_lease_until_it_ends(build: Callable[..., House]) -> None:
     house = build(grace=5.0)
     inside, go = threading.Event(), threading.Event()

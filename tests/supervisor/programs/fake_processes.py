@@ -48,7 +48,7 @@ class Script(msgspec.Struct):
     stalled: bool = False
     """No pulse after the first."""
     term: str = "exit"
-    """`exit` or `ignore`."""
+    """`exit`, `ignore`, or `hurry`: exit once the drain has a grace."""
     exit: int | None = None
     """End with this code, having said that it drains unless `silent`."""
     silent: bool = False
@@ -105,7 +105,7 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
             if not now.silent:
                 slot.draining()
             return now.exit
-        if told and now.term == "exit":
+        if told and (now.term == "exit" or (now.term == "hurry" and slot.in_a_hurry())):
             slot.draining()
             return ExitCode.DONE
 

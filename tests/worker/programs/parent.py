@@ -28,6 +28,9 @@ class Slot:
 
     def reaches_store(self, reachable: bool) -> None: ...
 
+    def in_a_hurry(self) -> bool:
+        return True
+
     def draining(self) -> None:
         print("draining", flush=True)
 
