@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chokaq.cli.common import Common
+
 if TYPE_CHECKING:
     from chokaq.demo.run import Demo, Options
 
 
 def demo(
+    ctx: typer.Context,
     scale: Annotated[
         float, typer.Option(help="Share of the workload: 1 is 1,000 e-mails, 50,000 messages, 300 reports.")
     ] = 1.0,
@@ -40,7 +43,8 @@ def demo(
     from chokaq.demo.errors import DemoError
     from chokaq.demo.run import Demo, Options
 
-    options = Options(scale=scale, database=database, kill=kill, keep=keep)
+    common = Common.of(ctx, None, database, json_)
+    options = Options(scale=scale, database=common.database, kill=kill, keep=keep)
     try:
         if json_:
             _run_quietly(Demo(options, lambda _progress: None))

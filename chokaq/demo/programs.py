@@ -25,6 +25,16 @@ def examples_folder() -> Path:
     raise DemoError("the example application (examples/shop) is not installed beside chokaq; reinstall chokaq")
 
 
+def parent_of(pid: int) -> int | None:
+    """The parent of a process of this host; None when there is no such process."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The name in parentheses may hold blanks: count from its end.
+    return int(status.rpartition(")")[2].split()[1])
+
+
 class Endpoints:
     """The SMTP server and the HTTP endpoint, as a program of their own."""
 

@@ -17,7 +17,7 @@ import msgspec
 from chokaq.config import load_settings
 from chokaq.demo.accounting import JobFate, QueueAccount, account
 from chokaq.demo.errors import DemoError
-from chokaq.demo.programs import Endpoints, Worker, examples_folder
+from chokaq.demo.programs import Endpoints, Worker, examples_folder, parent_of
 from chokaq.demo.workload import Workload, build
 from chokaq.lifecycle.states import Pillar
 from chokaq.store.open import open_store
@@ -110,9 +110,13 @@ class Demo:
         if self.options.database:
             os.environ["CHOKAQ_DATABASE_URL"] = self.options.database
         sys.path.insert(0, str(examples))
-        store = open_store(load_settings(config).database)
+        settings = load_settings(config)
+        if settings.production:
+            raise DemoError("the demo does not run where `production` is set: it fills and empties its queues")
+        store = open_store(settings.database)
         store.apply_schema()
         workload = build(self.options.scale)
+        self._refuse_used_queues(store, workload)
         with Endpoints() as outside:
             environ = {
                 "PYTHONPATH": os.pathsep.join(filter(None, (str(examples), os.environ.get("PYTHONPATH")))),
@@ -126,14 +130,29 @@ class Demo:
             seen.arrivals = outside.ledger() | {"reports": self._reports(folder / "reports")}
         return self._judge(store, workload, seen, folder)
 
+    def _refuse_used_queues(self, store: Store, workload: Workload) -> None:
+        """The demo runs and purges all that stands in its queues: none of it may be anybody else's."""
+        session = store.session()
+        used = [
+            queue
+            for queue in workload.queues
+            if any(session.list_jobs(JobFilter(pillar=pillar, queue=queue), 1).jobs for pillar in Pillar)
+        ]
+        session.close()
+        if used:
+            raise DemoError(
+                f"the queue {used[0]} of {store.url} holds jobs already: give the demo a database of its own (--database), "
+                "or purge what an earlier demo kept"
+            )
+
     def _work(self, store: Store, workload: Workload, worker: Worker) -> Seen:
         session, began = store.session(), time.monotonic()
-        before = self._views(session)
+        before = self._views(session, workload)
         sender = threading.Thread(target=self._enqueue, args=(workload,), daemon=True)
         sender.start()
         while True:
             worker.check()
-            views, elapsed = self._views(session), time.monotonic() - began
+            views, elapsed = self._views(session, workload), time.monotonic() - began
             self.watch(
                 Progress(
                     seconds=elapsed,
@@ -144,7 +163,7 @@ class Demo:
                 )
             )
             if self.options.kill and self.killed_pid is None:
-                self._kill_halfway(session, before, views, len(workload.queues[VICTIM_QUEUE]))
+                self._kill_halfway(session, before, views, len(workload.queues[VICTIM_QUEUE]), worker.process.pid)
             if not sender.is_alive() and not any(map(_open_jobs, views.values())):
                 break
             if elapsed > self.options.timeout:
@@ -169,19 +188,21 @@ class Demo:
             app.close()
 
     def _kill_halfway(
-        self, session: Session, before: dict[str, QueueView], views: dict[str, QueueView], total: int
+        self, session: Session, before: dict[str, QueueView], views: dict[str, QueueView], total: int, supervisor: int
     ) -> None:
         view = views.get(VICTIM_QUEUE)
         if view is None or _done(view) - _done(before.get(VICTIM_QUEUE)) < total / 2:
             return
         here = socket.gethostname()
-        alive = [w for w in session.list_workers() if w.queue == VICTIM_QUEUE and w.host == here and w.ended_at is None]
-        if alive:
-            os.kill(alive[0].pid, signal.SIGKILL)
-            self.killed_pid, self.killed_worker = alive[0].pid, alive[0].worker_id
+        for worker in session.list_workers():
+            ours = worker.queue == VICTIM_QUEUE and worker.host == here and parent_of(worker.pid) == supervisor
+            if ours and worker.ended_at is None:
+                os.kill(worker.pid, signal.SIGKILL)
+                self.killed_pid, self.killed_worker = worker.pid, worker.worker_id
+                return
 
-    def _views(self, session: Session) -> dict[str, QueueView]:
-        return {view.name: view for view in session.list_queues()}
+    def _views(self, session: Session, workload: Workload) -> dict[str, QueueView]:
+        return {view.name: view for view in session.list_queues() if view.name in workload.queues}
 
     def _reports(self, folder: Path) -> dict[str, int]:
         counts: dict[str, int] = {}

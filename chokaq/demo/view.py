@@ -49,19 +49,8 @@ class LiveTable:
 
 def final_table(verdict: Verdict) -> Table:
     """Every job accounted for."""
-    table = Table(padding=(0, 0), title=f"Every job accounted for, {verdict.seconds:.1f} s", title_justify="left")
-    columns = (
-        "queue",
-        "enqueued",
-        "succeeded",
-        "failed",
-        "zombie",
-        "retried",
-        "received",
-        "duplicates",
-        "lost",
-        "per second",
-    )
+    table = Table(title=f"Every job accounted for, {verdict.seconds:.1f} s", title_justify="left")
+    columns = ("queue", "sent", "done", "failed", "zombie", "retried", "arrived", "twice", "lost", "per s")
     for name in columns:
         table.add_column(name, justify="left" if name == "queue" else "right", no_wrap=True)
     for line in verdict.queues.values():
