@@ -39,6 +39,7 @@ class Runners:
         self._parked: list[asyncio.Future[Claim | None]] = []
         self._count = 0
         self._busy = 0
+        """Runners that have a claim, or have been given one and are about to wake."""
         self._closed = False
         self.ended: Callable[[Claim], None] = lambda _claim: None
         """Called when a claim no longer occupies its runner."""
@@ -56,6 +57,8 @@ class Runners:
         while self._parked:
             parked = self._parked.pop()
             if not parked.done():
+                # Busy from here on, not from its wake: a whole set is submitted before the first of them wakes.
+                self._busy += 1
                 parked.set_result(claim)
                 return
         self._ready.append(claim)
@@ -84,6 +87,7 @@ class Runners:
                     rested = loop.time()
                     continue
                 claim: Claim | None = self._ready.popleft()
+                self._busy += 1
             elif self._closed:
                 return
             else:
@@ -93,7 +97,6 @@ class Runners:
                 rested = loop.time()
             if claim is None:
                 continue
-            self._busy += 1
             try:
                 outcome = await self._execute(claim, index, task)
             finally:
