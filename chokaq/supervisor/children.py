@@ -61,7 +61,7 @@ class Post:
     due_at: float = 0.0
     """When an empty post may be filled, in time.monotonic() seconds."""
     retry_at: float = 0.0
-    """When a recycling whose replacement did not boot may be tried again."""
+    """When a recycling whose replacement could not be forked, or did not boot, may be tried again."""
     been_ready: bool = False
     early_deaths: int = 0
     """Deaths in a row before ready."""

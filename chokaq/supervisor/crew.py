@@ -21,6 +21,11 @@ from chokaq.worker.status import ExitCode
 
 log = structlog.get_logger("chokaq")
 
+FULL_PAUSE = 1.0
+"""Seconds before an empty post for which the board has no slot is tried again."""
+CROWDED_PAUSE = 30.0
+"""… and a recycling, for which the board has none, or which has too many predecessors at work."""
+
 
 class Crew:
     """Posts and their children. Decides nothing about signals or reloads; says what went wrong through `fatal`."""
@@ -139,7 +144,7 @@ class Crew:
         number = self.board.take()
         if number is None:
             log.error("status_board_full", child=post.name, slots=self.board.slots)
-            post.due_at = now + 1.0
+            post.due_at, post.retry_at = now + FULL_PAUSE, now + CROWDED_PAUSE
             return None
         slot = self.board.slot(number)
         try:
@@ -149,7 +154,7 @@ class Crew:
             )
         except OSError as error:
             self.board.give_back(number)
-            post.due_at = now + post.backoff.died(0.0)
+            post.due_at = post.retry_at = now + post.backoff.died(0.0)
             log.warning("fork_failed", child=post.name, error=str(error))
             return None
         child = Child(pid=pid, slot=number, forked_at=now, name=post.name)
@@ -203,7 +208,7 @@ class Crew:
     def notice_ready(self, now: float) -> None:
         """Take note of children that have become ready; a replacement sends its predecessor home."""
         for post, child in self.living():
-            if child.ready_at is None and self.board.read(child.slot).state is SlotState.READY:
+            if child.ready_at is None and self._has_been_ready(post, child):
                 child.ready_at = now
                 log.info(
                     "child_ready",
@@ -216,6 +221,11 @@ class Crew:
                     self._promote(post, child)
                 if child is post.current:
                     post.been_ready, post.early_deaths, post.added = True, 0, False
+
+    def _has_been_ready(self, post: Post, child: Child) -> bool:
+        state = self.board.read(child.slot).state
+        # One that drains again already was ready for a moment, or nearly; that does not make it a replacement.
+        return state is SlotState.READY or (state is SlotState.DRAINING and child is post.current)
 
     def _promote(self, post: Post, child: Child) -> None:
         old, post.current, post.next = post.current, child, None

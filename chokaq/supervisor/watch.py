@@ -2,9 +2,9 @@
 
 import structlog
 
-from chokaq.supervisor.board import Snapshot
+from chokaq.supervisor.board import SlotState, Snapshot
 from chokaq.supervisor.children import Assignment, Child, Post
-from chokaq.supervisor.crew import Crew
+from chokaq.supervisor.crew import CROWDED_PAUSE, Crew
 from chokaq.supervisor.verdicts import Verdict, judge
 
 log = structlog.get_logger("chokaq")
@@ -16,8 +16,6 @@ PARDON = 10.0
 
 MAX_LEAVING = 3
 """Predecessors of one post that may still be finishing when its child is recycled: they take memory, too."""
-CROWDED_PAUSE = 30.0
-"""Seconds before a recycling that waits for them is tried again."""
 
 
 class Watch:
@@ -53,6 +51,11 @@ class Watch:
                 self._act(post, child, self._crew.board.read(child.slot), now)
 
     def _act(self, post: Post, child: Child, board: Snapshot, now: float) -> None:
+        if board.state is SlotState.DRAINING and child.drain_reason is None:
+            # Not by our word: it was retired, or somebody sent it TERM. It claims no more, so its post is empty.
+            log.warning("child_leaves", child=post.name, pid=child.pid, running=board.running)
+            self._crew.leave_post(post, child)
+            self._crew.drain(child, "by_itself", post.grace)
         queue = self._crew.queue_of(post, child)
         match judge(child, board, queue, now):
             case Verdict.STALLED:

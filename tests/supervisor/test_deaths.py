@@ -108,6 +108,19 @@ def test_a_retired_child_is_replaced_at_once(start: Start) -> None:
     assert program.end() == 0
 
 
+def test_a_child_that_drains_without_our_word_is_followed_at_once_and_has_the_grace(start: Start) -> None:
+    program = start(ONE.replace("5s", "1s").replace("50ms", "30s").replace("200ms", "30s"), alpha={"term": "linger"})
+    program.wait("supervisor_ready")
+    [old] = program.events("child_ready", queue="alpha")
+    os.kill(old["pid"], signal.SIGTERM)
+    program.wait("child_leaves", pid=old["pid"])
+    program.wait("child_ready", 2, queue="alpha", timeout=10)
+    [killed] = program.wait("child_killed")
+    assert (killed["pid"], killed["reason"]) == (old["pid"], "by_itself")
+    program.script("alpha")
+    program.end()
+
+
 def test_a_handler_that_ends_its_process_with_exit_code_0_counts_as_a_crash(start: Start) -> None:
     program = start(ONE)
     program.wait("child_ready", 2)

@@ -48,7 +48,7 @@ class Script(msgspec.Struct):
     stalled: bool = False
     """No pulse after the first."""
     term: str = "exit"
-    """`exit`, `ignore`, or `hurry`: exit once the drain has a grace."""
+    """`exit`, `ignore`, `hurry`: exit once the drain has a grace, `linger`: drain without end."""
     exit: int | None = None
     """End with this code, having said that it drains unless `silent`."""
     silent: bool = False
@@ -81,7 +81,7 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
         signal.sigtimedwait(set(), 0.05)
     slot.identify(new_id())
     begun: set[int] = set()
-    first, told = True, False
+    first, told, lingers = True, False, False
     while True:
         now = script(queue.name)
         for runner, (job, lease, seconds) in enumerate(now.running):
@@ -105,6 +105,9 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
             if not now.silent:
                 slot.draining()
             return now.exit
+        if told and now.term == "linger" and not lingers:
+            slot.draining()
+            lingers = True
         if told and (now.term == "exit" or (now.term == "hurry" and slot.in_a_hurry())):
             slot.draining()
             return ExitCode.DONE
