@@ -127,13 +127,14 @@ class MaintenanceLoop:
                 raise
             self._interrupted(error, now)
         except StoreError as error:
-            # Refused for good: the call is skipped until its timer comes round again.
-            self._chores.clear()
+            # Refused for good: the call is skipped until its timer comes round again. A chore that was refused is over.
             self._retry_at = now + REFUSED_PAUSE
             log.exception("maintenance_refused", error=str(error))
 
     def _interrupted(self, error: StoreError, now: float) -> None:
         self._chores.clear()
+        # One that did not get through is due as soon as the store is back.
+        self._beat_at = now
         self._retry_at = now + self._link.broke(error)
 
     def _link_work(self, session: Session, me: Registration, now: float) -> None:
@@ -146,8 +147,9 @@ class MaintenanceLoop:
         if self._stopping:
             return
         if now >= self._beat_at:
-            session.keep_alive(me, [], Figures(memory_kb=self._memory_kb()))
+            # First, since a refused one must not come back before everything else does.
             self._beat_at = now + self._heartbeat
+            session.keep_alive(me, [], Figures(memory_kb=self._memory_kb()))
         for timer in self._timers:
             if now >= timer.due_at:
                 timer.due_at = now + timer.interval

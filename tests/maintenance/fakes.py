@@ -29,6 +29,8 @@ class FakeStore:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.errors: deque[Exception | None] = deque()
+        self.refused: dict[str, Exception] = {}
+        """Operations that fail every time."""
         self.released: deque[Released] = deque()
         self.abandoned: deque[Released] = deque()
         self.zombies: deque[Released] = deque()
@@ -114,6 +116,8 @@ class FakeStore:
     def _call(self, *what: Any) -> None:
         self._fail()
         self.calls.append(what)
+        if what[0] in self.refused:
+            raise self.refused[what[0]]
 
     def _fail(self) -> None:
         error = self.errors.popleft() if self.errors else None

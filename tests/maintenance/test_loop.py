@@ -235,3 +235,11 @@ def test_a_refused_chore_is_skipped_until_its_timer_comes_round_again(bench: Ben
     bench.store.errors.append(StoreRefused("no rights"))
     bench.until(130.0)
     assert bench.store.names().count("recover_abandoned") >= 1
+
+
+def test_a_keep_alive_that_is_always_refused_comes_at_its_time_and_the_rescue_runs(bench: Bench) -> None:
+    bench.store.refused["keep_alive"] = StoreRefused("no rights")
+    bench.until(100.0)
+    assert bench.store.names().count("keep_alive") <= 11
+    assert bench.store.names().count("archive_zombies") >= 1
+    assert bench.store.names().count("roll_up") >= 1
