@@ -8,7 +8,7 @@ import svcs
 from chokaq.jobs.codec import decode, decoder
 from chokaq.jobs.context import JobContext
 from chokaq.jobs.errors import RegistrationError
-from chokaq.jobs.handlers import Plan, plan
+from chokaq.jobs.handlers import Plan, check_returned, plan
 from chokaq.jobs.invoke import invoker
 from chokaq.jobs.middleware import Runner, compose
 from chokaq.jobs.registry import Registration, Registry
@@ -54,7 +54,8 @@ class Route:
         Cancelled, a coroutine handler gets the CancelledError at its await. A plain function cannot be interrupted: `run` goes on
         until its thread has ended, and then its own outcome stands (the caller looks at `ctx.cancel_reason` for the verdict).
         """
-        await self._runner(message, ctx)
+        if (result := await self._runner(message, ctx)) is not None:
+            check_returned(result)
 
 
 class Dispatcher:

@@ -47,6 +47,26 @@ def is_coroutine_function(function: Callable[..., Any]) -> bool:
     return not inspect.isfunction(function) and inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
+def refuse_generator(function: Callable[..., Any]) -> None:
+    """Raises RegistrationError for a generator function, plain or async: calling one runs nothing of it."""
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    if any(check(it) for check in (inspect.isgeneratorfunction, inspect.isasyncgenfunction) for it in (function, called)):
+        raise RegistrationError(f"handler {describe(function)} is a generator (it has a `yield`): it would never run")
+
+
+def check_returned(result: object) -> None:
+    """Raises TypeError when what a handler returned is work that it has not done: a coroutine or a generator."""
+    if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        kind = type(result).__name__
+        if inspect.iscoroutine(result) or inspect.isgenerator(result):
+            # Said here and now; not once more by the interpreter, which warns of a coroutine that nobody awaited.
+            result.close()
+        raise TypeError(
+            f"the handler returned a {kind} that nobody awaits, so its work was not done: "
+            "a handler behind a wrapper needs a wrapper that is `async def` and awaits it"
+        )
+
+
 def plan(function: Callable[..., Any], leading: int) -> Plan:
     """Read a handler's signature. `leading`: how many values come first (1: the job; 2 in a pipe: type key and payload).
 

@@ -10,7 +10,7 @@ from typing import Any
 import svcs
 
 from chokaq.jobs.context import JobContext
-from chokaq.jobs.handlers import Plan, Service
+from chokaq.jobs.handlers import Plan, Service, check_returned
 from chokaq.jobs.middleware import Runner
 
 Call = Callable[..., Any]
@@ -45,7 +45,8 @@ def _call(plan: Plan, *, pipe: bool) -> Call:
 def _async_scope(plan: Plan, call: Call, services: svcs.Registry, _executor: Executor) -> Runner:
     async def run(job: object, ctx: JobContext) -> None:
         async with svcs.Container(services) as container:
-            await call(job, ctx, **await _find_async(container, services, plan.services))
+            if (result := await call(job, ctx, **await _find_async(container, services, plan.services))) is not None:
+                check_returned(result)
 
     return run
 
@@ -53,14 +54,14 @@ def _async_scope(plan: Plan, call: Call, services: svcs.Registry, _executor: Exe
 def _sync_scope(plan: Plan, call: Call, services: svcs.Registry, executor: Executor) -> Runner:
     """A plain function's services are made, used and closed in its own thread, unless one of them needs the event loop."""
 
-    def in_one_thread(job: object, ctx: JobContext) -> None:
+    def in_one_thread(job: object, ctx: JobContext) -> Any:
         with svcs.Container(services) as container:
             found = {
                 wanted.name: container.get(wanted.type)
                 for wanted in plan.services
                 if not wanted.optional or wanted.type in services
             }
-            call(job, ctx, **found)
+            return call(job, ctx, **found)
 
     async def run(job: object, ctx: JobContext) -> None:
         if not any(_needs_loop(services, wanted.type) for wanted in plan.services):
@@ -97,10 +98,12 @@ def _needs_loop(services: svcs.Registry, wanted: Any) -> bool:
 
 def _guarded(call: Call, job: object, ctx: JobContext, found: dict[str, Any]) -> None:
     try:
-        call(job, ctx, **found)
+        result = call(job, ctx, **found)
     except StopIteration as error:
         # A future cannot carry it: the loop would wait for ever.
         raise RuntimeError("the handler raised StopIteration") from error
+    if result is not None:
+        check_returned(result)
 
 
 async def _in_thread(executor: Executor, call: Call, job: object, ctx: JobContext, found: dict[str, Any]) -> None:

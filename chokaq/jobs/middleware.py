@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from chokaq.jobs.context import JobContext
+from chokaq.jobs.handlers import check_returned
 from chokaq.jobs.registry import Middleware
 
 Runner = Callable[[object, JobContext], Awaitable[object]]
@@ -19,7 +20,8 @@ def compose(layers: Sequence[Middleware], inner: Runner) -> Runner:
 def _wrap(layer: Middleware, inner: Runner) -> Runner:
     async def run(job: object, ctx: JobContext) -> None:
         async def go_on() -> None:
-            await inner(job, ctx)
+            if (result := await inner(job, ctx)) is not None:
+                check_returned(result)
 
         await layer(job, ctx, go_on)
 

@@ -11,7 +11,7 @@ from chokaq.config.settings import Policy
 from chokaq.jobs.context import JobContext
 from chokaq.jobs.envelope import Scope, check_name, check_priority, check_scope
 from chokaq.jobs.errors import EnqueueError, RegistrationError
-from chokaq.jobs.handlers import describe
+from chokaq.jobs.handlers import describe, refuse_generator
 
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 10
@@ -64,6 +64,7 @@ class Registry:
 
     def add_handler(self, contract: Any, function: HandlerFunction) -> None:
         """Add the handler of a contract, or of one type key (a text). Raises RegistrationError when there is one already."""
+        refuse_generator(function)
         if contract is dict or is_typeddict(contract):
             raise RegistrationError(
                 f'handler {describe(function)}: plain dicts are told apart by type key only; write @app.handler("the.type.key")'
@@ -78,6 +79,7 @@ class Registry:
     def add_pipe(self, queue: str, function: HandlerFunction) -> None:
         """Make a queue a pipe. Raises RegistrationError when it is one already."""
         _checked(check_name, "queue", queue)
+        refuse_generator(function)
         if taken := self._pipes.get(queue):
             raise RegistrationError(f"queue {queue!r} has two pipes: {describe(taken)} and {describe(function)}")
         self._pipes[queue] = function

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import msgspec
@@ -458,3 +458,61 @@ async def test_stop_iteration_does_not_hang_the_loop(app: ChokaQ, executor: Thre
 
     with pytest.raises(RuntimeError, match="StopIteration"):
         await run(app, executor)
+
+
+def passed_on(function: Any) -> Any:
+    """A wrapper that hides a coroutine function, as a careless decorator does."""
+
+    @wraps(function)
+    def wrapper(*args: Any) -> Any:
+        return function(*args)
+
+    return wrapper
+
+
+async def work(_job: Mail) -> None:
+    raise AssertionError("nobody awaits it")
+
+
+async def not_awaited(job: Mail) -> Any:
+    return work(job)
+
+
+def steps(_job: Mail) -> Iterator[int]:
+    yield 1
+
+
+async def async_steps(_job: Mail) -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+@pytest.mark.parametrize("handler", [passed_on(work), not_awaited, passed_on(steps), passed_on(async_steps)])
+async def test_a_handler_that_returns_work_undone_does_not_succeed(
+    app: ChokaQ, executor: ThreadPoolExecutor, handler: Any, layers: int
+) -> None:
+    async def layer(_job: Any, _ctx: JobContext, go_on: Next) -> None:
+        await go_on()
+
+    for _ in range(layers):
+        app.middleware(layer)
+    app.handler(Mail)(handler)
+    found = Dispatcher(app, executor).find("emails", "mail.v1")
+    assert found is not None
+    with pytest.raises(TypeError, match="its work was not done"):
+        await found.run(Mail(), context())
+
+
+class Steps:
+    """A callable object that is a generator function."""
+
+    def __call__(self, _job: Mail) -> Iterator[int]:
+        yield 1
+
+
+@pytest.mark.parametrize("handler", [steps, async_steps, partial(steps), Steps()])
+def test_a_generator_function_is_refused_as_a_handler(app: ChokaQ, handler: Any) -> None:
+    with pytest.raises(RegistrationError, match="is a generator"):
+        app.handler(Mail)(handler)
+    with pytest.raises(RegistrationError, match="is a generator"):
+        app.pipe("stream")(handler)
