@@ -3,6 +3,7 @@
 import select
 import signal
 import time
+from collections import deque
 
 import structlog
 
@@ -13,7 +14,7 @@ from chokaq.supervisor.children import Assignment
 from chokaq.supervisor.crew import Crew
 from chokaq.supervisor.exits import ProgramExit
 from chokaq.supervisor.notify import Notifier
-from chokaq.supervisor.reaper import reap
+from chokaq.supervisor.reaper import Exit, reap
 from chokaq.supervisor.reload import plan_reload
 from chokaq.supervisor.renewal import Renewal, Wish
 from chokaq.supervisor.rollout import Rollout
@@ -46,6 +47,7 @@ class Arbiter:
         self._watch = Watch(self.crew)
         self._renewal = Renewal(self._renew)
         self._shutdown: Shutdown | None = None
+        self._dead: deque[Exit] = deque()
         self._was_ready = False
         self._reloading = False
 
@@ -83,7 +85,10 @@ class Arbiter:
         now = time.monotonic()
         # Readiness before deaths: a replacement that became ready a moment ago is not lost to its predecessor's exit.
         self.crew.notice_ready(now)
-        for end in reap():
+        # Kept until each has been looked at: a defect over one of them must not lose the others, whose kernel record is gone.
+        self._dead.extend(reap())
+        while self._dead:
+            end = self._dead.popleft()
             if not self._renewal.took(end):
                 self.crew.bury(end, now)
         self._renewal.step(now)
