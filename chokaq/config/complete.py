@@ -10,6 +10,7 @@ import msgspec
 from chokaq.config.describe import ApplicationError, describe_app
 from chokaq.config.errors import ConfigError, Problem
 from chokaq.config.load import load_settings
+from chokaq.config.policies import check_policy
 from chokaq.config.settings import Policy, QueueSettings, Settings
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def with_policies(settings: Settings, facts: "AppFacts") -> Settings:
     for type_key, fields in facts.policies.items():
         try:
             msgspec.convert(fields, Policy)
-        except msgspec.ValidationError as error:
+            check_policy(fields)
+        except (msgspec.ValidationError, ValueError) as error:
             message = f"the policy of the job type {type_key} is wrong: {error}"
             raise ApplicationError([Problem("app", message)], _source(settings)) from None
     return msgspec.structs.replace(settings, registered=facts.policies)

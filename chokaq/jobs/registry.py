@@ -7,6 +7,7 @@ from typing import Any, is_typeddict
 
 import msgspec
 
+from chokaq.config.policies import check_policy
 from chokaq.config.settings import Policy
 from chokaq.jobs.context import JobContext
 from chokaq.jobs.envelope import Scope, check_name, check_priority, check_scope
@@ -153,7 +154,12 @@ def policy_fields(fields: Mapping[str, object]) -> dict[str, object]:
         checked = msgspec.convert(plain, Policy)
     except msgspec.ValidationError as error:
         raise RegistrationError(f"a job's policy is wrong: {error}") from error
-    return {name: getattr(checked, name) for name in plain}
+    typed = {name: getattr(checked, name) for name in plain}
+    try:
+        check_policy(typed)
+    except ValueError as error:
+        raise RegistrationError(f"a job's policy is wrong: {error}") from None
+    return typed
 
 
 def _check(job: Registration) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from chokaq.config import ConfigError, load_app, load_settings, load_worker_settings, settings_for_app
+from chokaq.config.application import AppFacts
 from chokaq.config.complete import with_policies
 from chokaq.config.describe import ApplicationError, Description, describe_app
+from chokaq.config.settings import Settings
 
 APP = """
 from dataclasses import dataclass
@@ -106,7 +108,7 @@ def test_a_policy_that_no_worker_can_follow_is_an_error_with_its_type(folder: Pa
     code = "from chokaq import ChokaQ\napp = ChokaQ()\napp.job('m.v1', queue='q', retry_max_delay=float('inf'))(dict)\n"
     module(folder, "shop_endless", code)
     settings = load_settings(folder / "chokaq.yaml", {})
-    with pytest.raises(ApplicationError, match=r"app: the policy of the job type m\.v1 is wrong: .*retry_max_delay"):
+    with pytest.raises(ApplicationError, match=r"app: .*retry_max_delay must be a duration"):
         with_policies(settings, describe_app(settings))
 
 
@@ -201,3 +203,9 @@ def test_the_error_of_an_application_that_is_described_comes_through(folder: Pat
     module(folder, "shop_dies", "import os\nos._exit(9)\n")
     with pytest.raises(ConfigError, match="ended the process with exit code 9"):
         describe_app(load_settings(folder / "chokaq.yaml", {}))
+
+
+def test_a_policy_that_an_application_describes_obeys_the_rules_of_the_yaml() -> None:
+    facts = AppFacts(queues=["q"], policies={"t": {"execution_timeout": 0}})
+    with pytest.raises(ApplicationError, match="job type t is wrong: execution_timeout must be a duration"):
+        with_policies(Settings(), facts)

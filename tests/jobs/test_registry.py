@@ -101,6 +101,12 @@ def test_only_structs_dataclasses_and_dicts_are_contracts(app: ChokaQ, contract:
         ({"scope": "always"}, "scope"),
         ({"max_atempts": 3}, "unknown option 'max_atempts'"),
         ({"max_attempts": "three"}, "policy is wrong.*max_attempts"),
+        ({"max_attempts": 0}, "max_attempts must be a whole number from 1 to 10,000, got 0"),
+        ({"execution_timeout": 0}, "execution_timeout must be a duration"),
+        ({"execution_timeout": timedelta(seconds=-5)}, "execution_timeout must be a duration"),
+        ({"hard_limit_grace": -1}, "hard_limit_grace must be a duration"),
+        ({"retry_base_delay": float("nan")}, "retry_base_delay must be a duration"),
+        ({"retry_base_delay": 5, "retry_max_delay": 2}, "retry_max_delay must be at least retry_base_delay"),
     ],
 )
 def test_a_wrong_option_of_a_registration_is_named(app: ChokaQ, options: Any, says: str) -> None:
