@@ -12,7 +12,7 @@ from chokaq.config.settings import Policy
 from chokaq.jobs.context import JobContext
 from chokaq.jobs.envelope import Scope, check_name, check_priority, check_scope
 from chokaq.jobs.errors import EnqueueError, RegistrationError
-from chokaq.jobs.handlers import describe, refuse_generator
+from chokaq.jobs.handlers import describe, is_coroutine_function, refuse_generator
 
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 10
@@ -86,7 +86,9 @@ class Registry:
         self._pipes[queue] = function
 
     def add_middleware(self, middleware: Middleware) -> None:
-        """Add a layer inside all layers added before."""
+        """Add a layer inside all layers added before. Raises RegistrationError when it is no coroutine function."""
+        if not is_coroutine_function(middleware):
+            raise RegistrationError(f"middleware {describe(middleware)} must be `async def (job, ctx, next)`")
         self._middleware.append(middleware)
 
     def include(self, other: "Registry") -> None:

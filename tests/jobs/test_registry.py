@@ -194,3 +194,11 @@ def test_a_profile_may_not_bring_a_key_twice(app: ChokaQ) -> None:
     app.job("mail.v1", Note)
     with pytest.raises(RegistrationError, match="registered twice"):
         app.include(profile)
+
+
+def test_middleware_is_a_coroutine_function(app: ChokaQ) -> None:
+    def layer(_job: Any, _ctx: Any, _next: Any) -> None:
+        raise AssertionError("never called")
+
+    with pytest.raises(RegistrationError, match=r"middleware .*layer must be `async def"):
+        app.middleware(layer)  # type: ignore[type-var]
