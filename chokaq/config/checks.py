@@ -70,12 +70,7 @@ def _queue(place: tuple[str, ...], queue: QueueSettings) -> Iterator[Problem]:
     beat = format_duration(queue.heartbeat)
     for option in ("zombie_timeout", "fetched_timeout"):
         value = getattr(queue, option)
-        if value < queue.heartbeat:
-            yield _warning(
-                (*place, option),
-                f"{format_duration(value)} is below one heartbeat ({beat}): healthy jobs are taken for dead",
-            )
-        elif value < 3 * queue.heartbeat:
+        if value < 3 * queue.heartbeat:
             yield _warning(
                 (*place, option),
                 f"{format_duration(value)} is under three heartbeats ({beat} each): one slow call makes a healthy job look dead",

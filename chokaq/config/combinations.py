@@ -5,7 +5,7 @@ import msgspec
 from chokaq.config.document import path_text
 from chokaq.config.durations import format_duration
 from chokaq.config.errors import Problem
-from chokaq.config.settings import Policy, Settings
+from chokaq.config.settings import Policy, QueueSettings, Settings
 from chokaq.store.errors import StoreMisconfigured
 from chokaq.store.url import SQLITE, DatabaseUrl
 
@@ -16,11 +16,27 @@ def check_combinations(settings: Settings) -> list[Problem]:
     for name, queue in settings.queues.items():
         if queue.poll_max < queue.poll_min:
             problems.append(_below(("queues", name, "poll_max"), queue.poll_max, "poll_min", queue.poll_min))
+    problems += _leases(settings)
     supervisor = settings.supervisor
     if supervisor.respawn_max < supervisor.respawn_min:
         place = ("supervisor", "respawn_max")
         problems.append(_below(place, supervisor.respawn_max, "respawn_min", supervisor.respawn_min))
     return problems + _database(settings)
+
+
+def _leases(settings: Settings) -> list[Problem]:
+    """A lease that runs out before it is renewed once makes every healthy job look dead."""
+    common = settings.queue("")
+    found: list[tuple[tuple[str, ...], QueueSettings]] = [(("defaults",), common)]
+    found += [(("queues", name), queue) for name, queue in settings.queues.items()]
+    problems = []
+    for place, queue in found:
+        for option in ("fetched_timeout", "zombie_timeout"):
+            value = getattr(queue, option)
+            inherited = queue is not common and (value, queue.heartbeat) == (getattr(common, option), common.heartbeat)
+            if value < queue.heartbeat and not inherited:
+                problems.append(_below((*place, option), value, "heartbeat", queue.heartbeat))
+    return problems
 
 
 def _database(settings: Settings) -> list[Problem]:

@@ -17,7 +17,7 @@ POLICY: Section = {
     "max_job_age": duration().or_null(),
     "execution_timeout": duration().or_null(),
     "on_timeout": choice("dead_letter", "retry"),
-    "hard_limit_grace": duration(0, DAY),
+    "hard_limit_grace": duration(1, DAY),
     "on_crash": choice("dead_letter", "retry"),
     "crash_limit": integer(1, 1_000),
     "unknown_type_delay": duration(0.001, INT_MS),

@@ -27,7 +27,7 @@ def settings(tmp_path: Path, text: str) -> Settings:
 @pytest.mark.parametrize(
     ("text", "path", "words"),
     [
-        ("queues: {q: {zombie_timeout: 9s}}", "queues.q.zombie_timeout", "below one heartbeat"),
+        ("queues: {q: {zombie_timeout: 10s}}", "queues.q.zombie_timeout", "under three heartbeats"),
         ("queues: {q: {zombie_timeout: 29s}}", "queues.q.zombie_timeout", "under three heartbeats"),
         ("queues: {q: {fetched_timeout: 29s}}", "queues.q.fetched_timeout", "under three heartbeats"),
         ("defaults: {zombie_timeout: 29s}", "defaults.zombie_timeout", "under three heartbeats"),
