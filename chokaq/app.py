@@ -1,6 +1,7 @@
 """ChokaQ: what an application holds. Registrations, and everything that goes to the store on its behalf."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import random
 import threading
@@ -208,7 +209,19 @@ class ChokaQ(Registrar):
 
     async def aclose(self) -> None:
         """As `close`, without blocking the event loop."""
-        await asyncio.to_thread(self.close)
+        # In a thread of its own: the loop's executor may be full of threads that never end.
+        closed: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+        def work() -> None:
+            try:
+                self.close()
+            except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+                closed.set_exception(error)
+            else:
+                closed.set_result(None)
+
+        threading.Thread(target=work, name="chokaq-close", daemon=True).start()
+        await asyncio.wrap_future(closed)
 
     def __enter__(self) -> Self:
         return self

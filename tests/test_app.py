@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -244,3 +245,16 @@ def test_concurrent_first_uses_open_one_lane(tmp_path: Path) -> None:
     app.close()
     assert len(seen) == 8
     assert len({id(lane) for lane, _ in seen}) == len({id(services) for _, services in seen}) == 1
+
+
+async def test_closing_does_not_wait_for_the_loops_own_threads(app: ChokaQ) -> None:
+    loop, go = asyncio.get_running_loop(), threading.Event()
+    with ThreadPoolExecutor(1) as executor:
+        loop.set_default_executor(executor)
+        stuck = loop.run_in_executor(None, go.wait)
+        try:
+            async with asyncio.timeout(10):
+                await app.aclose()
+        finally:
+            go.set()
+        assert await stuck

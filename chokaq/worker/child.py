@@ -15,10 +15,14 @@ from chokaq.worker.boot import BootError, become_child, choose_store, complain, 
 from chokaq.worker.engine import Engine
 from chokaq.worker.status import ExitCode, StatusSlot
 
+_kept: list[asyncio.Runner] = []
+"""The loop of this process, kept to its end."""
+
 
 def run_child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot, parent_pid: int) -> int:
     """Run one worker for `queue` until TERM has drained it; returns an ExitCode.
 
+    The caller ends the process with it at once, by os._exit: neither threads nor the loop are brought to an end here.
     Called right after the fork, signals still blocked; `index`: its number among the queue's children here; `parent_pid`: the
     supervisor. When it cannot boot it prints one line on stderr and returns BOOT_FAILED; any other exception is a defect.
     """
@@ -30,9 +34,13 @@ def run_child(settings: Settings, queue: QueueSettings, index: int, slot: Status
         # What was imported lives as long as the process: the collector need not walk it again and again.
         gc.collect()
         gc.freeze()
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(settings, queue, app, slot, parent_pid))
+        # Never closed: that would wait for every thread of the application's `asyncio.to_thread`, and take TERM's handler away.
+        # All is settled when this returns, and the caller ends the process.
+        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+        _kept.append(runner)
+        return runner.run(_serve(settings, queue, app, slot, parent_pid))
     except (BootError, RegistrationError, StoreError) as error:
+        _ignore_signals()
         complain(title, one_line(error))
         return ExitCode.BOOT_FAILED
 
@@ -54,3 +62,10 @@ async def _serve(settings: Settings, queue: QueueSettings, app: Any, slot: Statu
         return await engine.run()
     finally:
         await app.aclose()
+        _ignore_signals()
+
+
+def _ignore_signals() -> None:
+    """Whoever asks a child to end that is ending anyway must not make its exit code another one, or a death by signal."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)

@@ -128,6 +128,15 @@ def test_term_drains_a_child_that_has_worked(program: Program) -> None:
     assert program.view(job).status is JobStatus.SUCCEEDED
 
 
+def test_threads_that_never_end_do_not_keep_a_drained_child(program: Program) -> None:
+    job = program.enqueue("one", "threads")
+    program.start().until("ready")
+    program.appears("one.done")
+    os.kill(program.pid, signal.SIGTERM)
+    assert program.ended() == ExitCode.DONE
+    assert program.view(job).status is JobStatus.SUCCEEDED
+
+
 def test_signals_meant_for_the_supervisor_do_not_disturb_a_child(program: Program) -> None:
     program.start().until("ready")
     for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):

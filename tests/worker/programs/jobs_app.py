@@ -24,7 +24,10 @@ class Note(msgspec.Struct):
 
 @app.handler(Note)
 async def note(job: Note, ctx: JobContext) -> None:
-    """`wait`: forever (until cancelled), stuck (a thread that never ends blocks the job), die (the process ends)."""
+    """`wait`: forever (until cancelled), stuck (a thread that never ends blocks the job), die (the process ends).
+
+    threads: leaves threads behind that never end.
+    """
     (folder / f"{job.name}.began").write_text(str(os.getpid()), encoding="ascii")
     if job.wait == "forever":
         await asyncio.Event().wait()
@@ -34,6 +37,9 @@ async def note(job: Note, ctx: JobContext) -> None:
                 await asyncio.to_thread(threading.Event().wait)
             except asyncio.CancelledError:
                 continue
+    if job.wait == "threads":
+        for _ in range(64):
+            asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
     if job.wait == "die":
         os.abort()
     (folder / f"{job.name}.done").write_text(str(ctx.attempt), encoding="ascii")

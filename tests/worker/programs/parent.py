@@ -51,7 +51,10 @@ def main() -> int:
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        os._exit(run_child(settings, queue, 0, Slot(), parent))
+        code = run_child(settings, queue, 0, Slot(), parent)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(os.getpid(), number)
+        os._exit(code)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
     print(pid, flush=True)
     _, status = os.waitpid(pid, 0)
