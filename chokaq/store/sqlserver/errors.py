@@ -41,6 +41,7 @@ _LASTING = frozenset(
 """What no repeat mends: values that do not fit, missing rights, text the server does not understand."""
 _OWN = range(50000, 51000)
 """Errors the procedures throw themselves."""
+_NO_DATABASE = 911
 _LOGIN = frozenset({18456, 18452, 18470, 18486, 18487, 18488, 18459})
 _SCHEMA = frozenset({208, 2812, 201, 8144, 8145, 8146})
 """Object or procedure not found; parameters that do not fit the procedure: another version is installed."""

@@ -34,6 +34,7 @@ def raised(number: int, text: str = "something", state: str = "42000") -> Except
         (208, SchemaMismatch),
         (8144, SchemaMismatch),
         (18456, StoreMisconfigured),
+        (911, StoreMisconfigured),
         (229, StoreRefused),
         (2628, StoreRefused),
     ],
