@@ -175,9 +175,12 @@ class Fetcher:
         return fetch
 
     def _rest(self, size: int, fetch: Fetch) -> float:
-        if size == 0 or self._wanted() == 0:
+        if self._wanted() == 0:
             self._idle_for_room = True
             return _SYNC
+        if size == 0:
+            # Room was made while it asked for nothing but news.
+            return 0.0
         if fetch.jobs:
             self._polls = self._tries = 0
             if len(fetch.jobs) >= size or fetch.next_due_ms == 0:

@@ -343,3 +343,18 @@ async def test_c41_a_fleet_cap_holds_for_one_child(build: Callable[..., House]) 
     async with house.child() as child:
         await eventually(lambda: child.counts.succeeded == 12, "done")
     assert 1 <= most <= 2
+
+
+async def test_room_made_while_it_asks_for_nothing_is_used_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer(14), answer(), answer()])
+
+    def fetch_jobs(worker: Registration, request: int, size: int, cap: int | None) -> Fetch:
+        found = Script.fetch_jobs(script, worker, request, size, cap)
+        if size == 0:
+            script.room.busy = 0
+        return found
+
+    monkeypatch.setattr(script, "fetch_jobs", fetch_jobs)
+    await script.play(monkeypatch)
+    assert script.sizes == [14, 0, 14]
+    assert len(script.naps) == 2
