@@ -2,6 +2,9 @@
 
 The file is read at once. The application is described by a process of its own, which is reaped like any child; when it has
 ended, what was asked for is carried out, or refused with the reason, and then everything stays as it was.
+
+Another database is refused: the children of the old one are still at work, and what they leave behind has to be released there.
+Another login, password or driver option for the same database is not.
 """
 
 from collections.abc import Callable
@@ -11,7 +14,10 @@ import structlog
 
 from chokaq.config.complete import complete, read_worker_settings, with_policies
 from chokaq.config.describe import IMPORT_SECONDS, Description
+from chokaq.config.errors import ConfigError, Problem
 from chokaq.config.settings import Settings
+from chokaq.store.open import open_store
+from chokaq.store.options import DatabaseSettings
 from chokaq.supervisor.reaper import Exit
 
 log = structlog.get_logger("chokaq")
@@ -49,7 +55,7 @@ class Renewal:
         self._wishes.add(wish)
         if wish is Wish.RELOAD:
             try:
-                self._reread = read_worker_settings(present.source)
+                self._reread = _same_database(read_worker_settings(present.source), present)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the old settings go on
                 self._refuse({Wish.RELOAD}, str(error))
         if self._wishes:
@@ -103,3 +109,16 @@ class Renewal:
         self._wishes -= set(wishes)
         if Wish.RELOAD not in self._wishes:
             self._reread = None
+
+
+def _same_database(new: Settings, present: Settings) -> Settings:
+    """`new`, when it keeps the database. Raises ConfigError."""
+    if _place(new.database) != _place(present.database):
+        problem = "another database needs a restart of `chokaq worker`: its children still work on the present one"
+        raise ConfigError([Problem("database.url", problem)], None if new.source is None else str(new.source))
+    return new
+
+
+def _place(database: DatabaseSettings) -> str:
+    """Which database it is; whoever logs in, and however. Raises StoreMisconfigured."""
+    return open_store(database).identity

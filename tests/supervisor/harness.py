@@ -120,9 +120,9 @@ class FakeProgram(Program):
         self.configure(config)
         super().__init__([str(PROGRAMS / "fake_processes.py"), str(self.config), str(self.control)], folder, environ)
 
-    def configure(self, text: str) -> None:
+    def configure(self, text: str, database: str = "sqlite:///unused.db") -> None:
         """Write the YAML file."""
-        self.config.write_text("app: fake_shop:app\ndatabase: sqlite:///unused.db\n" + text)
+        self.config.write_text(f"app: fake_shop:app\ndatabase: {database}\n{text}")
 
     def write_application(self, text: str = "") -> None:
         """The application: only ever described, never run. `text`: more of its code."""

@@ -96,6 +96,19 @@ def test_a_broken_file_is_refused_with_all_its_problems_and_nothing_changes(star
     assert program.end() == 0
 
 
+def test_another_database_is_refused_and_nothing_changes(start: Start) -> None:
+    program = start(TWO)
+    program.wait("child_ready", 3)
+    program.configure(TWO, database="sqlite:///other.db")
+    program.send(signal.SIGHUP)
+    [refused] = program.wait("reload_refused")
+    assert "database.url: another database needs a restart" in refused["problem"]
+    program.configure(TWO, database="sqlite:///./unused.db")
+    program.send(signal.SIGHUP)
+    program.wait("reloaded")
+    assert program.end() == 0
+
+
 def test_a_reload_whose_replacement_cannot_boot_keeps_the_old_child_and_is_tried_again(start: Start) -> None:
     program = start(TWO)
     program.wait("child_ready", 3)
