@@ -58,5 +58,30 @@ def test_a_worker_serves_the_queues_of_its_application_and_a_chosen_database(cli
     assert not (folder / "etc" / "chokaq.db").exists()
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_the_application_is_still_being_imported_ends_the_program_with_0(
+    folder: Path, number: signal.Signals
+) -> None:
+    (folder / "slow_shop.py").write_text(
+        "import os, time\nopen('asked', 'w').write(str(os.getpid()))\ntime.sleep(3600)\n"
+    )
+    (folder / "chokaq.yaml").write_text("app: slow_shop:app\n")
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "chokaq", "worker"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    try:
+        asked = folder / "asked"
+        wait_until(lambda: asked.exists() and asked.read_text() != "", "the application is being imported")
+        worker.send_signal(number)
+        assert worker.wait(30) == 0
+        wait_until(lambda: not Path(f"/proc/{asked.read_text()}").exists(), "nothing is left of it")
+    finally:
+        worker.kill()
+        worker.wait()
+
+
 def _succeeded(cli: Cli, common: tuple[str, ...]) -> set[str]:
     return {job["id"] for job in cli("jobs", "list", "-p", "archive", "--json", *common).json["jobs"]}
