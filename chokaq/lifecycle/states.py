@@ -92,9 +92,11 @@ class DeathCause(StrEnum):
     """Why a worker ended; decides what becomes of the jobs it was processing."""
 
     CRASH = "crash"
-    """Unexpected: signal, exit code, out of memory. The queue's crash policy applies to every Processing job."""
+    """Unexpected: signal, exit code, out of memory, or killed for a stalled loop while no handler was past its hard limit (any
+    of them may be the one that held it). The queue's crash policy applies to every Processing job."""
     LIMIT = "limit"
-    """The supervisor killed it for a hard limit or a stalled loop: culprits stop as Timeout, the others are handed back."""
+    """The supervisor killed it, and some handlers were past their hard limit: these culprits stop as Timeout, the others are
+    handed back, uncharged."""
     SHUTDOWN = "shutdown"
     """It was drained or ended deliberately: everything it still held is handed back, uncharged."""
 
