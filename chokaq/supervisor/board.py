@@ -89,6 +89,11 @@ class BoardSlot:
         self._runners = board.runners
         self._marks = _WRITING
 
+    @property
+    def runners(self) -> int:
+        """Entries for handlers in this slot."""
+        return self._runners
+
     def identify(self, worker_id: str) -> None:
         """Write the worker id of this incarnation."""
         words, base = self._words, self._base

@@ -51,7 +51,7 @@ class Desk:
         self._live = LiveQueue()
         self._pace = Pace()
         self.buffer = Buffer()
-        self.limiter = Limiter(queue.max_workers)
+        self.limiter = Limiter(min(queue.max_workers, slot.runners))
         self.open = True
         """False once the child claims no more: nothing is started, what comes in is handed back."""
         self.changed: Callable[[], None] = lambda: None
@@ -194,7 +194,10 @@ class Desk:
             return
         self._live = live
         _log.info("queue_settings_changed", queue=self._queue.name, live=live)
-        self.limiter.resize(max(0, self._queue.max_workers if live.max_workers is None else live.max_workers))
+        wanted = self._queue.max_workers if live.max_workers is None else live.max_workers
+        if wanted > self._slot.runners:
+            _log.warning("max_workers_too_high", queue=self._queue.name, wanted=wanted, most=self._slot.runners)
+        self.limiter.resize(max(0, min(wanted, self._slot.runners)))
         timeout = live.execution_timeout_ms
         self._runners.timeout_override = None if timeout is None else timeout / 1000
         if live.paused or not live.active or self.limiter.limit == 0:

@@ -33,8 +33,6 @@ _ORPHAN_MARGIN = 2.0
 """Seconds before its end at which an orphan gives up what still runs."""
 _RETURNS = (Operation.RETRY, Operation.RELEASE)
 """What brings jobs back to Pending."""
-_MAX_THREADS = 1_024
-"""Threads are made as they are needed; the limiter, not the pool, bounds how many handlers run."""
 
 
 class Engine:
@@ -67,7 +65,8 @@ class Engine:
         self.counts = Counts()
         self._claims: dict[str, Claim] = {}
         self._vitals = Vitals()
-        self._executor = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="chokaq-handler")
+        # As many as may ever run at once, so that none waits for a thread with its clock running; made as they are needed.
+        self._executor = ThreadPoolExecutor(slot.runners, thread_name_prefix="chokaq-handler")
         self._dispatcher = Dispatcher(app, self._executor)
         self._claim_lane = CallLane("claim", store, self.counts)
         self._quiet = asyncio.Event()

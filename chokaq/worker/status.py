@@ -22,6 +22,11 @@ class ExitCode(IntEnum):
 class StatusSlot(Protocol):
     """One child's slot of the board. Writes are plain memory stores: no lock, no system call, safe from any thread."""
 
+    @property
+    def runners(self) -> int:
+        """Handlers at once that the slot can show: the hard limit sees no more of them, so no more may run."""
+        ...
+
     def identify(self, worker_id: str) -> None:
         """The worker id of this incarnation; written before the worker registers."""
         ...

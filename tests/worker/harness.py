@@ -35,6 +35,8 @@ class Send(msgspec.Struct):
 class Slot:
     """A slot of the status board that remembers what was written."""
 
+    runners = 1_024
+
     def __init__(self) -> None:
         self.worker_id: str | None = None
         self.is_ready = asyncio.Event()

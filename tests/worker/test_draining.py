@@ -4,13 +4,15 @@ import asyncio
 import threading
 from collections.abc import Callable
 
+import pytest
+
 from chokaq.jobs.context import JobContext
 from chokaq.lifecycle.errors import FatalError
 from chokaq.lifecycle.states import CancelReason, DeathCause, FailureReason, JobStatus, Pillar
 from chokaq.store.records import CrashPolicies, DeathNotice, QueueChange
 from chokaq.worker.status import ExitCode
 
-from .harness import QUEUE, House, Send, eventually, reached
+from .harness import QUEUE, House, Send, Slot, eventually, reached
 
 
 async def test_c24_a_drain_lets_handlers_end_and_hands_back_the_rest(build: Callable[..., House]) -> None:
@@ -277,3 +279,25 @@ async def test_an_orphan_whose_handlers_will_not_end_hands_their_jobs_back_and_l
         assert await child.task is ExitCode.ORPHANED
     assert ExitCode.ORPHANED in house.left
     assert (house.view(job).status, house.view(job).attempt_count) == (JobStatus.PENDING, 0)
+
+
+async def test_a_raised_number_of_workers_stays_within_what_the_board_can_show(
+    build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slot, "runners", 5)
+    house, go, inside = build(max_workers=1), threading.Event(), list[int]()
+
+    @house.app.handler(Send)
+    def handle(job: Send) -> None:
+        inside.append(job.n)
+        assert go.wait(20)
+
+    house.enqueue(30)
+    async with house.child() as child:
+        house.session.set_queue(QUEUE, QueueChange(max_workers=9), "ops")
+        await eventually(lambda: len(inside) == 5, "five run")
+        assert child.engine._desk is not None
+        assert child.engine._desk.limiter.limit == 5
+        assert child.engine._executor._max_workers == 5
+        go.set()
+        await eventually(lambda: child.counts.succeeded == 30, "done")

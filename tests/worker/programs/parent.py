@@ -13,6 +13,8 @@ from chokaq.worker.child import run_child
 class Slot:
     """Says `ready` and `draining` on stdout."""
 
+    runners = 1_024
+
     def identify(self, worker_id: str) -> None: ...
 
     def progress(self) -> None: ...
