@@ -47,7 +47,7 @@ def _read(common: Common) -> "Status":
     from chokaq.operations.status import read_status
 
     with common.connected() as (_store, session):
-        return read_status(session)
+        return read_status(session, common.settings())
 
 
 def _watch(common: Common, interval: float) -> None:

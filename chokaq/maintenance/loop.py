@@ -15,6 +15,7 @@ from chokaq.maintenance.leader import Lead
 from chokaq.maintenance.link import StoreLink
 from chokaq.maintenance.policies import crash_policies
 from chokaq.maintenance.release import Releases
+from chokaq.maintenance.silent import end_silent
 from chokaq.store.errors import SchemaMismatch, StoreError, StoreMisconfigured, StoreUnavailable
 from chokaq.store.protocol import Session
 from chokaq.store.records import DeathNotice, Figures, Registration
@@ -162,6 +163,7 @@ class MaintenanceLoop:
             timer.due_at = now + self._lead.take(session, me, now, self._link.breaks)
             if self._lead.may_judge(now):
                 self._start("rescue", rescue(session, me, self._settings))
+                self._start("silent_workers", end_silent(session, me, self._settings))
         elif self._lead.leading and timer.name == "roll_up":
             self._start("roll_up", roll_up(session))
         elif self._lead.leading:

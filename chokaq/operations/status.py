@@ -2,14 +2,17 @@
 
 import msgspec
 
+from chokaq.config.settings import Settings
 from chokaq.lifecycle.states import Outcome
 from chokaq.store.protocol import Session
 from chokaq.store.records import Bucket, QueueView, WorkerView
 
 WINDOW_MS = 60_000
 """Rates are taken over the last minute."""
-LOST_WORKER_MS = 60_000
-"""A worker silent for longer does not count as live."""
+LIVE_MS = 60_000
+"""A worker silent for no longer counts as live in any case."""
+BEATS = 3
+"""… and so does one that has missed fewer heartbeats, where we know how often it beats."""
 
 
 class Rates(msgspec.Struct, frozen=True):
@@ -45,35 +48,47 @@ class Status(msgspec.Struct, frozen=True):
     """What somebody decided and may have forgotten: jobs that wait in a paused or deactivated queue."""
 
 
-def read_status(session: Session) -> Status:
-    """Read queues, workers and the outcomes of the last minute, and judge them."""
+def read_status(session: Session, settings: Settings | None = None) -> Status:
+    """Read queues, workers and the outcomes of the last minute, and judge them.
+
+    `settings`: ours; they tell how often the workers of a queue beat (up to once an hour).
+    """
     rates = _rates(session.list_buckets(None, WINDOW_MS))
     queues = [QueueStatus(queue, rates.get(queue.name, Rates())) for queue in session.list_queues()]
     workers = session.list_workers()
-    return Status(queues, workers, problems(queues, workers), notes(queues))
+    return Status(queues, workers, problems(queues, workers, settings), notes(queues))
 
 
-def problems(queues: list[QueueStatus], workers: list[WorkerView]) -> list[str]:
+def problems(queues: list[QueueStatus], workers: list[WorkerView], settings: Settings | None = None) -> list[str]:
     """What an operator should look at, the queues first."""
     found = []
+    live = [worker for worker in workers if is_live(worker, settings)]
+    served = {worker.queue.casefold() for worker in live}
     for entry in queues:
         queue = entry.queue
-        if entry.held and not queue.live_workers:
+        if entry.held and not queue.live_workers and queue.name.casefold() not in served:
             found.append(
                 f"The queue {queue.name} holds {_jobs(entry.held)} but has no live worker anywhere: "
                 f"start `chokaq worker` with this queue, or look why it ended."
             )
     for worker in workers:
-        if worker.heartbeat_age_ms > LOST_WORKER_MS:
+        if not is_live(worker, settings):
             what = f"queue {worker.queue}" if worker.queue else "maintenance"
             found.append(
                 f"The worker {worker.worker_id} ({what}, {worker.host}, pid {worker.pid}) has been silent for "
-                f"{worker.heartbeat_age_ms // 1_000} s: its jobs wait for the zombie timeout."
+                f"{worker.heartbeat_age_ms // 1_000} s: its jobs wait for the zombie timeout, after which it is ended."
             )
-    live = [worker for worker in workers if worker.heartbeat_age_ms <= LOST_WORKER_MS]
-    if any(worker.queue for worker in live) and not any(not worker.queue for worker in live):
+    if any(served) and "" not in served:
         found.append("Workers run but no maintenance process does: lost jobs are not rescued and old rows stay.")
     return found
+
+
+def is_live(worker: WorkerView, settings: Settings | None = None) -> bool:
+    """True while the worker's last heartbeat is young enough, by its queue's settings where these are ours."""
+    beats = [] if settings is None else [queue.heartbeat for queue in settings.queues.values()]
+    if settings is not None and worker.queue:
+        beats = [settings.queue(worker.queue).heartbeat]
+    return worker.heartbeat_age_ms <= max(LIVE_MS, BEATS * max(beats, default=0.0) * 1000)
 
 
 def notes(queues: list[QueueStatus]) -> list[str]:

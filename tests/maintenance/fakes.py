@@ -12,9 +12,12 @@ from chokaq.store.records import (
     DeathNotice,
     Figures,
     Leadership,
+    LiveQueue,
+    QueueView,
     Registration,
     Released,
     WorkerInfo,
+    WorkerView,
 )
 
 ME = "0MAINTENANCE00000000000000"
@@ -37,6 +40,9 @@ class FakeStore:
         self.purges: deque[int] = deque()
         self.leading = True
         self.queues = ["emails"]
+        self.workers: list[WorkerView] = []
+        self.overrides: dict[str, int] = {}
+        """Zombie timeouts set live, by queue."""
         self.seconds = 0.0
         """The database's clock, since EPOCH."""
         self.opened = 0
@@ -80,6 +86,32 @@ class FakeStore:
         """Queues."""
         self._call("hot_queues")
         return self.queues
+
+    def list_workers(self) -> list[WorkerView]:
+        """The registry."""
+        self._call("list_workers")
+        return self.workers
+
+    def list_queues(self) -> list[QueueView]:
+        """Those with a zombie timeout of their own."""
+        self._call("list_queues")
+        return [
+            QueueView(
+                name=name,
+                live=LiveQueue(zombie_timeout_ms=timeout),
+                pending=0,
+                scheduled=0,
+                fetched=0,
+                processing=0,
+                succeeded_total=0,
+                failed_total=0,
+                retried_total=0,
+                oldest_due_ms=None,
+                live_workers=0,
+                known=True,
+            )
+            for name, timeout in self.overrides.items()
+        ]
 
     def recover_abandoned(self, by: Registration, queue: str, timeout_ms: int, cursor: str | None = None) -> Released:
         """A page."""

@@ -146,3 +146,24 @@ def test_two_leaders_at_once_do_no_harm(store: Store, session: Session, make: li
             bench.turns(1)
     jobs = [session.get_job(job.id) for job in held]
     assert {(job.status, job.crash_count) for job in jobs if job is not None} == {(JobStatus.PENDING, 1)}
+
+
+def test_workers_whose_host_is_gone_are_ended_by_the_leader_and_their_jobs_meet_the_crash_policy(
+    store: Store, session: Session, make: list[Bench], lab: Lab
+) -> None:
+    (lost, held), (young, kept) = claimed(session, 2), claimed(session, 1)
+    session.start_jobs(lost, held)
+    old_maintenance = session.register_worker(
+        WorkerInfo(worker_id=new_id(), queue="", host="there", pid=3, version="0", max_workers=0)
+    )
+    lab.age_worker(lost.worker_id, 601_000)
+    lab.age_worker(old_maintenance.worker_id, 601_000)
+    lab.age_worker(young.worker_id, 599_000)
+    bench = Bench(store, settings(Policy(on_crash="retry")))
+    make.append(bench)
+    bench.turns(40)
+    assert bench.link.registration is not None
+    here = {worker.worker_id for worker in session.list_workers()}
+    assert here == {young.worker_id, bench.link.registration.worker_id}
+    assert session.get_statuses([job.id for job in held]) == [JobStatus.PENDING] * 2
+    assert session.get_statuses([job.id for job in kept]) == [JobStatus.FETCHED]

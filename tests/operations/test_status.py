@@ -1,7 +1,9 @@
 """The state of everything: what is a problem, and what is only worth knowing."""
 
+from chokaq.config.settings import QueueSettings, Settings
 from chokaq.operations import by, deactivate_queue, pause_queue, read_status
 from chokaq.store.protocol import Session
+from chokaq.store.records import CrashPolicies, DeathNotice
 from tests.support.holder import Holder
 from tests.support.jobs import QUEUE, new_job, new_jobs, worker_info
 from tests.support.lab import Lab
@@ -57,3 +59,23 @@ def test_a_paused_or_deactivated_queue_with_jobs_is_noted(session: Session) -> N
     assert found.notes == [f"The queue {QUEUE} holds 1 job and is paused: `chokaq queues resume {QUEUE}`."]
     deactivate_queue(session, QUEUE, ANNA)
     assert "deactivated" in read_status(session).notes[0]
+
+
+def test_a_worker_is_live_by_the_heartbeat_of_its_queue_where_that_is_known(session: Session, lab: Lab) -> None:
+    session.register_worker(worker_info(""))
+    holder = Holder(session)
+    session.enqueue_jobs([new_job()])
+    lab.age_worker(holder.id, 2_000_000)
+    assert len(read_status(session).problems) == 2
+    slow = Settings(queues={QUEUE: QueueSettings(name=QUEUE, heartbeat=3_600.0, zombie_timeout=7_200.0)})
+    assert read_status(session, slow).problems == []
+    assert len(read_status(session, Settings(queues={QUEUE: QueueSettings(name=QUEUE)})).problems) == 2
+
+
+def test_a_worker_that_has_been_released_is_no_problem(session: Session, lab: Lab) -> None:
+    me = session.register_worker(worker_info(""))
+    holder = Holder(session)
+    lab.age_worker(holder.id, 2_000_000)
+    assert read_status(session).problems != []
+    session.release_worker(me, DeathNotice(worker_id=holder.id, queue=QUEUE, cause="crash"), CrashPolicies())
+    assert read_status(session).problems == []
