@@ -12,6 +12,7 @@ from chokaq.cli.options import ActorOption, ConfigOption, DatabaseOption, JsonOp
 
 if TYPE_CHECKING:
     from chokaq.config import Settings
+    from chokaq.config.application import AppFacts
     from chokaq.jobs.envelope import Scope
 
 
@@ -28,14 +29,20 @@ def enqueue(
         str | None,
         typer.Option("--queue", "-q", help="Its queue; default: the one the application registers for the type."),
     ] = None,
-    priority: Annotated[int, typer.Option(help="0 to 1,000,000; higher is served first.")] = 10,
+    priority: Annotated[
+        int | None,
+        typer.Option(help="0 to 1,000,000; higher is served first; default: as registered (with --queue: 10)."),
+    ] = None,
     delay: Annotated[str | None, typer.Option(help="Not before this long from now: 90s, 1h30m.")] = None,
     at: Annotated[
         str | None, typer.Option(help="Not before this instant: 2030-01-31T09:00+01:00 (without a zone: local).")
     ] = None,
     key: Annotated[str | None, typer.Option(help="Idempotency key.")] = None,
     scope: Annotated[
-        str | None, typer.Option(help="How long the key answers: active (default), retained, or a duration from now.")
+        str | None,
+        typer.Option(
+            help="How long the key answers: active, retained, or a duration from now; default: as registered."
+        ),
     ] = None,
     tags: Annotated[str | None, typer.Option(help="Free text to find the job by.")] = None,
     header: Annotated[list[str] | None, typer.Option("--header", help="NAME=VALUE; repeatable.")] = None,
@@ -44,18 +51,28 @@ def enqueue(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Enqueue one job. The application is not imported when --queue is given: the payload is stored as it is."""
+    """Enqueue one job.
+
+    What is not given is as the application registers it. With --queue the application is not imported. The payload is stored as
+    it is, either way.
+    """
     common = Common.of(ctx, config, database, as_json)
-    from chokaq.operations.enqueue import enqueue_job, raw_job
+    from chokaq.operations.enqueue import DEFAULT_PRIORITY, enqueue_job, raw_job
 
     settings = common.settings()
     text = _read(payload)
+    if queue is None:
+        facts, known = _facts_of(settings, type_key)
+        queue = facts.jobs[known]
+        priority = facts.priorities.get(known) if priority is None else priority
+        if key is not None and scope is None:
+            scope = facts.scopes.get(known)
     job = raw_job(
         type_key,
         text,
-        queue=queue if queue is not None else _queue_of(settings, type_key),
+        queue=queue,
         max_payload_bytes=settings.envelope.max_payload_bytes,
-        priority=priority,
+        priority=DEFAULT_PRIORITY if priority is None else priority,
         delay=None if delay is None else _seconds("--delay", delay),
         at=None if at is None else _instant(at),
         key=key,
@@ -90,8 +107,8 @@ def _read(payload: str) -> str:
         raise typer.BadParameter(f"cannot read {payload[1:]}: {error}", param_hint="PAYLOAD") from None
 
 
-def _queue_of(settings: "Settings", type_key: str) -> str:
-    """The queue the application registers for the type, found out in a short-lived process."""
+def _facts_of(settings: "Settings", type_key: str) -> "tuple[AppFacts, str]":
+    """What the application registers, found out in a short-lived process, and the type key as it is written there."""
     if settings.app is None:
         raise typer.BadParameter(
             "is needed, since no application is configured that would tell the queue", param_hint="--queue"
@@ -101,10 +118,11 @@ def _queue_of(settings: "Settings", type_key: str) -> str:
     from chokaq.config.describe import describe_app
     from chokaq.operations.errors import OperationError
 
-    jobs = describe_app(settings).jobs
-    for key, queue in jobs.items():
+    facts = describe_app(settings)
+    jobs = facts.jobs
+    for key in jobs:
         if key.lower() == type_key.lower():
-            return queue
+            return facts, key
     near = difflib.get_close_matches(type_key, jobs, n=1)
     hint = f"did you mean {near[0]}?" if near else "name its --queue to enqueue it all the same"
     raise OperationError(f"the application {settings.app} registers no job type {type_key!r}; {hint}")

@@ -21,6 +21,10 @@ class AppFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Every queue a job type or a pipe goes to, sorted."""
     jobs: dict[str, str] = {}
     """Type key → its queue."""
+    priorities: dict[str, int] = {}
+    """Type key → the priority its registration gives its jobs."""
+    scopes: dict[str, str] = {}
+    """Type key → how long an idempotency key answers, for those whose registration says it: active, retained or a duration."""
     handled: list[str] = []
     """Type keys that have a handler."""
     pipes: list[str] = []
@@ -39,6 +43,8 @@ def facts_of(app: Any) -> AppFacts:
     return AppFacts(
         queues=sorted(registry.queues),
         jobs={job.type_key: job.queue for job in registry.jobs},
+        priorities={job.type_key: job.priority for job in registry.jobs},
+        scopes={job.type_key: job.scope_text for job in registry.jobs if job.scope is not None},
         handled=sorted(job.type_key for job in registry.jobs if registry.handler_of(job) is not None),
         pipes=sorted(registry.pipes),
         policies={job.type_key.lower(): dict(job.policy) for job in registry.jobs if job.policy},

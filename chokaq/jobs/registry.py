@@ -41,6 +41,12 @@ class Registration:
         """True when the contract is a dict: the type key alone tells such jobs apart."""
         return self.contract is dict or is_typeddict(self.contract)
 
+    @property
+    def scope_text(self) -> str:
+        """The scope as it is written on a command line: active, retained, or a duration."""
+        scope, window_ms = check_scope(self.scope)
+        return scope.name.lower() if window_ms is None else f"{window_ms}ms"
+
 
 class Registry:
     """Registrations of an application or of one profile. Filled while modules are imported; not for concurrent writers."""

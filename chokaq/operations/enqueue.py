@@ -15,6 +15,8 @@ from chokaq.store.doorbell import Doorbell
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import Enqueued, NewJob
 
+DEFAULT_PRIORITY = 10
+
 
 def raw_job(
     type_key: str,
@@ -22,7 +24,7 @@ def raw_job(
     *,
     queue: str,
     max_payload_bytes: int,
-    priority: int = 10,
+    priority: int = DEFAULT_PRIORITY,
     delay: float | None = None,
     at: datetime | None = None,
     key: str | None = None,

@@ -134,3 +134,20 @@ def test_with_json_an_error_is_an_object_on_stdout_too(cli: Cli) -> None:
     assert json.loads(ran.out)["error"]["kind"] == "problem"
     assert "is not a job id" in ran.json["error"]["message"]
     assert "is not a job id" in ran.err
+
+
+def test_priority_and_scope_of_the_key_are_as_the_application_registers_them(cli: Cli, folder: Path) -> None:
+    (folder / "shop_scoped.py").write_text(
+        "from datetime import timedelta\nfrom chokaq import ChokaQ\napp = ChokaQ()\n"
+        "app.job('mail.v1', queue='emails', priority=77, scope='retained')(dict)\n"
+        "app.job('note.v1', dict, queue='notes', scope=timedelta(hours=1))\n"
+    )
+    (folder / "chokaq.yaml").write_text("app: shop_scoped:app\n")
+    first = cli("enqueue", "Mail.v1", "{}", "--key", "k", "--json").json["answer"]["id"]
+    assert cli("jobs", "show", first, "--json").json["job"]["priority"] == 77
+    cli("jobs", "cancel", first)
+    again = cli("enqueue", "mail.v1", "{}", "--key", "k", "--json").json["answer"]
+    assert (again["id"], again["created"]) == (first, False)
+    cli("enqueue", "note.v1", "{}", "--key", "k", "--json")
+    other = cli("enqueue", "mail.v1", "{}", "--priority", "5", "--json").json["answer"]["id"]
+    assert cli("jobs", "show", other, "--json").json["job"]["priority"] == 5
