@@ -32,6 +32,8 @@ QUEUE: Section = {
     "poll_min": duration(0.001, HOUR),
     "poll_max": duration(0.001, HOUR),
     "heartbeat": duration(0.1, HOUR),
+    "heartbeat_failure_threshold": integer(1, 1_000),
+    "cancel_on_heartbeat_failure": flag(),
     "fetched_timeout": duration(1, INT_MS),
     "zombie_timeout": duration(1, INT_MS),
     "stall_limit": duration(1, DAY),

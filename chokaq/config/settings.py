@@ -60,6 +60,10 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Idle polling backs off up to this interval."""
     heartbeat: float = 10.0
     """Leases are renewed this often."""
+    heartbeat_failure_threshold: int = 10
+    """So many renewals in a row that the store did not answer are reported, and may end the handlers (see below)."""
+    cancel_on_heartbeat_failure: bool = False
+    """True: at that many the running handlers are cancelled, and their jobs stop as HeartbeatFailure once the store answers."""
     fetched_timeout: float = 600.0
     """A buffered job whose lease was not renewed for this long returns to Pending."""
     zombie_timeout: float = 600.0

@@ -184,9 +184,19 @@ class Desk:
             claim.cancellation = cancellation
             claim.request_stop(CancelReason.ADMIN)
             if claim.stage is RUNNING:
-                # One that ignores it costs its child, as one that ignores its timeout does.
-                claim.deadline = min(claim.deadline, time.monotonic() + claim.policy.hard_limit_grace)
-                self._slot.begin(claim.runner, claim.held, claim.deadline)
+                self._limit(claim)
+
+    def heartbeat_failed(self) -> None:
+        """Leases could not be renewed for too long, and the queue's settings say that handlers are to stop then."""
+        for claim in list(self._claims.values()):
+            if claim.stage is RUNNING and claim.reason is None:
+                claim.request_stop(CancelReason.HEARTBEAT)
+                self._limit(claim)
+
+    def _limit(self, claim: Claim) -> None:
+        """One that ignores its cancellation costs its child, as one that ignores its timeout does."""
+        claim.deadline = min(claim.deadline, time.monotonic() + claim.policy.hard_limit_grace)
+        self._slot.begin(claim.runner, claim.held, claim.deadline)
 
     def apply_live(self, live: LiveQueue) -> None:
         """The operators' overrides, as the last fetch brought them."""

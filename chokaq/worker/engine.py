@@ -155,10 +155,11 @@ class Engine:
             self._store,
             self.counts,
             worker=worker,
-            heartbeat=self._queue.heartbeat,
+            queue=self._queue,
             claims=self._claims,
             vitals=self._vitals,
             told=desk.beats_told,
+            failing=desk.heartbeat_failed,
         )
         return [settler.lane, pulse]
 

@@ -14,6 +14,7 @@ from chokaq.worker.claims import Change, Operation
 Outcome = tuple[Operation, Change]
 
 SUCCEEDED: Outcome = (Operation.SUCCEED, None)
+_UNRENEWED = "its lease could not be renewed: the store did not answer for too long"
 _OWN_VERDICTS = (FatalError, Throttled)
 """A handler that says so outright knows what it says, also when it was being stopped."""
 
@@ -44,7 +45,9 @@ def after_error(
     if reason is CancelReason.TIMEOUT:
         return _timed_out(job, policy, error, chance)
     if reason is CancelReason.HEARTBEAT:
-        return _stop(job, JobStatus.FAILED, FailureReason.HEARTBEAT_FAILURE, _record(error))
+        return _stop(
+            job, JobStatus.FAILED, FailureReason.HEARTBEAT_FAILURE, _record(error, "HeartbeatFailure", _UNRENEWED)
+        )
     return hand_back(job)
 
 

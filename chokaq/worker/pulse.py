@@ -8,6 +8,7 @@ from pathlib import Path
 
 import structlog
 
+from chokaq.config.settings import QueueSettings
 from chokaq.lifecycle.states import Answer
 from chokaq.store.errors import StoreRefused
 from chokaq.store.protocol import MAX_JOBS_PER_CALL, Session, Store
@@ -54,18 +55,25 @@ class PulseLane(Lane):
         counts: Counts,
         *,
         worker: Registration,
-        heartbeat: float,
+        queue: QueueSettings,
         claims: dict[str, Claim],
         vitals: Vitals,
         told: Told,
+        failing: Callable[[], None],
     ) -> None:
-        """`heartbeat`: seconds between renewals, ±20 %; `told`: called on the loop once per call of KeepAlive."""
+        """`told`: called on the loop once per call of KeepAlive; `failing`: when too many renewals in a row have failed.
+
+        Leases are renewed every `queue.heartbeat` seconds, ±20 %.
+        """
         super().__init__("pulse", store, counts)
         self._worker = worker
-        self._heartbeat = heartbeat
+        self._queue = queue
         self._claims = claims
         self._vitals = vitals
         self._told = told
+        self._failing = failing
+        self._reports = 0
+        """How often the threshold was reached in this outage."""
 
     def _warm(self, session: Session) -> None:
         session.keep_alive(self._worker, [], self._vitals.figures())
@@ -110,7 +118,25 @@ class PulseLane(Lane):
         )
 
     def _interval(self) -> float:
-        return self._heartbeat * random.uniform(0.8, 1.2)
+        return self._queue.heartbeat * random.uniform(0.8, 1.2)
+
+    def _failed(self, what: str, error: Exception, tries: int) -> None:
+        super()._failed(what, error, tries)
+        if what != "keep_alive" or tries == 0 or self._asked_at is None:
+            return
+        # One renewal is tried until it succeeds; those that fell due meanwhile have failed as well.
+        failures = 1 + int((time.monotonic() - self._asked_at) / self._queue.heartbeat)
+        reports = failures // self._queue.heartbeat_failure_threshold
+        if reports > self._reports:
+            self._reports = reports
+            cancels = self._queue.cancel_on_heartbeat_failure
+            _log.warning("heartbeat_degraded", queue=self._queue.name, failures=failures, handlers_cancelled=cancels)
+            if cancels:
+                self._tell(self._failing)
+
+    def _answered(self) -> None:
+        super()._answered()
+        self._reports = 0
 
 
 async def pulse_board(

@@ -5,8 +5,10 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from structlog.testing import capture_logs
 
-from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
+from chokaq.jobs.context import JobContext
+from chokaq.lifecycle.states import CancelReason, FailureReason, JobStatus, Pillar
 from chokaq.store.errors import SchemaMismatch, StoreMisconfigured, StoreRefused, StoreUnavailable
 from chokaq.worker import reach
 from chokaq.worker.status import ExitCode
@@ -318,3 +320,46 @@ async def test_a_defect_in_the_child_itself_ends_it_instead_of_leaving_it_deaf(h
     with pytest.raises(ExceptionGroup) as caught:
         await serve()
     assert caught.group_contains(KeyError)
+
+
+@pytest.mark.parametrize("cancels", [True, False])
+async def test_handlers_whose_lease_cannot_be_renewed_are_cancelled_when_the_queue_says_so(
+    build: Callable[..., House], cancels: bool
+) -> None:
+    house = build(heartbeat_failure_threshold=3, cancel_on_heartbeat_failure=cancels)
+    inside, go, away = asyncio.Event(), asyncio.Event(), True
+    refused, reasons = list[str](), list[CancelReason | None]()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send, ctx: JobContext) -> None:
+        inside.set()
+        try:
+            await go.wait()
+        finally:
+            reasons.append(ctx.cancel_reason)
+
+    def before(name: str, _args: object) -> None:
+        if inside.is_set() and away:
+            refused.append(name)
+            raise StoreUnavailable("gone")
+
+    (job,) = house.enqueue()
+    with capture_logs() as logs:
+        async with house.child() as child:
+            house.store.before = before
+            await inside.wait()
+            await eventually(lambda: any(log["event"] == "heartbeat_degraded" for log in logs), "reported")
+            if cancels:
+                await eventually(lambda: bool(reasons), "cancelled")
+            go.set()
+            await eventually(lambda: bool(reasons), "ended")
+            assert house.lab.row(job)["Status"] == JobStatus.PROCESSING
+            away = False
+            await eventually(lambda: child.counts.completed == 1, "settled")
+    view = house.view(job)
+    if cancels:
+        assert reasons == [CancelReason.HEARTBEAT]
+        assert (view.status, view.failure_reason) == (JobStatus.FAILED, FailureReason.HEARTBEAT_FAILURE)
+    else:
+        assert reasons == [None]
+        assert view.status is JobStatus.SUCCEEDED
