@@ -51,7 +51,10 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = 1
     """Child processes forked for this queue by one supervisor."""
     prefetch: int | None = None
-    """Jobs a child may buffer beyond those running; None: as many as max_workers, at least 20, at most 500. 0: none."""
+    """Jobs a child may buffer beyond those running; None: as many as max_workers, at least 20, at most 500. 0: none.
+
+    Behind slow handlers a child buffers less: about what it starts within a second.
+    """
     fleet_max_workers: int | None = None
     """Exact cap on leases held in this queue by all workers everywhere. None: no cap."""
     poll_min: float = 0.05

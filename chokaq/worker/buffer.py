@@ -23,6 +23,10 @@ class Buffer:
         """How many wait that have crashed a process before."""
         return len(self._suspect)
 
+    def waited(self, now: float) -> float:
+        """Seconds the oldest sound claim has waited; 0 without one."""
+        return now - self._sound[0].since if self._sound else 0.0
+
     def push(self, claim: Claim) -> None:
         """Put a claim at the end of its line."""
         (self._suspect if claim.is_suspect else self._sound).append(claim)
@@ -36,6 +40,10 @@ class Buffer:
     def trim_suspects(self, keep: int) -> list[Claim]:
         """Take out the last suspects beyond `keep`."""
         return [self._suspect.pop() for _ in range(len(self._suspect) - keep)]
+
+    def trim_sound(self, keep: int) -> list[Claim]:
+        """Take out the last sound claims beyond `keep`."""
+        return [self._sound.pop() for _ in range(len(self._sound) - keep)]
 
     def clear(self) -> Iterable[Claim]:
         """Take out everything."""

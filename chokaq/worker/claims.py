@@ -66,17 +66,19 @@ class Claim:
         "reason",
         "route",
         "runner",
+        "since",
         "stage",
         "task",
         "timer",
     )
 
-    def __init__(self, job: FetchedJob, policy: Policy, route: "Route | None" = None) -> None:
-        """`route`: None when this process does not know the job's type."""
+    def __init__(self, job: FetchedJob, policy: Policy, route: "Route | None" = None, since: float = 0.0) -> None:
+        """`route`: None when this process does not know the job's type; `since`: when it came, in time.monotonic() seconds."""
         self.job: Final = job
         self.held: Final = Held(job.id, job.lease)
         self.policy: Final = policy
         self.route: Final = route
+        self.since: Final = since
         self.is_suspect: Final = job.crash_count > 0
         """True when a process has died under this job before."""
         self.stage = BUFFERED

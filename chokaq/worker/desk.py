@@ -14,6 +14,7 @@ from chokaq.worker import outcomes
 from chokaq.worker.buffer import Buffer
 from chokaq.worker.claims import BUFFERED, READY, RUNNING, SETTLING, Claim
 from chokaq.worker.counts import Counts
+from chokaq.worker.foresight import Foresight
 from chokaq.worker.limiter import Limiter
 from chokaq.worker.runner import Runners
 from chokaq.worker.settler import Settler
@@ -50,6 +51,7 @@ class Desk:
         self._kinds: dict[str, tuple[Policy, Route | None]] = {}
         self._live = LiveQueue()
         self._pace = Pace()
+        self._foresight = Foresight(queue.buffer_size)
         self.buffer = Buffer()
         self.limiter = Limiter(min(queue.max_workers, slot.runners))
         self.open = True
@@ -69,6 +71,10 @@ class Desk:
         """Handlers that may run at once."""
         return self.limiter.limit
 
+    def ahead(self) -> int:
+        """Jobs to hold beyond those running."""
+        return self._foresight.ahead
+
     def accepting(self) -> bool:
         """False once the child claims no more."""
         return self.open
@@ -80,6 +86,7 @@ class Desk:
     # ── jobs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     def receive(self, jobs: Sequence[FetchedJob]) -> None:
         """Take in freshly claimed jobs."""
+        now = time.monotonic()
         for job in jobs:
             before = self._claims.get(job.id)
             if before is not None and before.job.lease == job.lease:
@@ -88,7 +95,7 @@ class Desk:
                 # We lost it, it was rescued, and we are the ones who claimed it again.
                 self._lose(before)
             kind = self._kinds.get(job.type_key) or self._kind(job.type_key)
-            claim = self._claims[job.id] = Claim(job, *kind)
+            claim = self._claims[job.id] = Claim(job, *kind, now)
             self.buffer.push(claim)
         if not self.open:
             self.hand_back_buffer()
@@ -98,10 +105,20 @@ class Desk:
         keep = 0 if self._is_capped else max(1, self._queue.buffer_size // 2)
         now = time.monotonic()
         for claim in reversed(self.buffer.trim_suspects(keep)):
-            if claim.lost:
-                self._settler.forget(claim)
-            else:
-                self._settler.settle(claim, outcomes.hand_back(claim.job, self._pace.delay_ms(now, keep)))
+            self._hand_back(claim, self._pace.delay_ms(now, keep))
+
+    def look_ahead(self) -> None:
+        """Four times a second: hand back what would only wait here, for children that are free."""
+        foresight, limiter = self._foresight, self.limiter
+        foresight.turn(self._counts.started, self.buffer.waited(time.monotonic()), idle=not self.held())
+        for claim in self.buffer.trim_sound(foresight.ahead + max(0, limiter.limit - limiter.active)):
+            self._hand_back(claim)
+
+    def _hand_back(self, claim: Claim, delay_ms: int | None = None) -> None:
+        if claim.lost:
+            self._settler.forget(claim)
+        else:
+            self._settler.settle(claim, outcomes.hand_back(claim.job, delay_ms))
 
     @property
     def _is_capped(self) -> bool:
@@ -130,10 +147,7 @@ class Desk:
     def hand_back_buffer(self) -> None:
         """Return what has not begun."""
         for claim in self.buffer.clear():
-            if claim.lost:
-                self._settler.forget(claim)
-            else:
-                self._settler.settle(claim, outcomes.hand_back(claim.job))
+            self._hand_back(claim)
 
     def close(self) -> None:
         """Start nothing more and hand back the buffer; what runs goes on."""

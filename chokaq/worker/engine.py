@@ -246,7 +246,7 @@ class Engine:
         if operation in _RETURNS:
             if self._desk.open:
                 self._fetcher.returned()
-            else:
+            if operation is Operation.RELEASE:
                 # Handed back for others: those that are idle need not wait for their next poll.
                 self._listener.ring_others()
         self._desk.pump()
@@ -256,7 +256,9 @@ class Engine:
 
     def _turned(self) -> None:
         """Four times a second."""
+        assert self._desk is not None
         self._is_orphan()
+        self._desk.look_ahead()
         self._changed()
 
     def _stop_claiming(self) -> None:

@@ -41,6 +41,10 @@ class Room(Protocol):
         """Handlers that may run at once."""
         ...
 
+    def ahead(self) -> int:
+        """Jobs to hold beyond those running."""
+        ...
+
     def accepting(self) -> bool:
         """False once the child claims no more."""
         ...
@@ -143,7 +147,7 @@ class Fetcher:
         limit = room.limit()
         if not room.accepting() or live.paused or not live.active or limit == 0:
             return 0
-        ahead = 0 if self.is_capped else self._queue.buffer_size
+        ahead = 0 if self.is_capped else room.ahead()
         free = limit + ahead - room.held()
         return min(free, MAX_JOBS_PER_CALL) if free >= max(1, ahead // 2) else 0
 

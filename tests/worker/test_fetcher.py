@@ -28,13 +28,16 @@ def answer(jobs: int = 0, due: int | None = None, **live: Any) -> Fetch:
 
 class Room:
     def __init__(self, limit: int = 4) -> None:
-        self.most, self.busy, self.open = limit, 0, True
+        self.most, self.busy, self.open, self.further = limit, 0, True, 10
 
     def held(self) -> int:
         return self.busy
 
     def limit(self) -> int:
         return self.most
+
+    def ahead(self) -> int:
+        return self.further
 
     def accepting(self) -> bool:
         return self.open
@@ -48,6 +51,7 @@ class Script:
         self.sizes: list[int] = []
         self.naps: list[float] = []
         self.queue = queue or QueueSettings(name="q", prefetch=10)
+        self.room.further = self.queue.buffer_size
         self.fetcher = Fetcher(
             lane=self,  # type: ignore[arg-type]
             worker=Registration("W" * 26, "q", 1),
@@ -300,6 +304,25 @@ async def test_what_a_draining_child_hands_back_an_idle_sibling_takes_at_once(bu
             leaving.engine.drain()
             await eventually(lambda: staying.counts.succeeded == 5, "the buffered ones run elsewhere")
             go.set()
+
+
+async def test_what_waits_behind_slow_handlers_goes_to_an_idle_sibling(build: Callable[..., House]) -> None:
+    house = build(max_workers=2, poll_min=3_600.0, poll_max=3_600.0)
+    go = asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(job: Send) -> None:
+        if job.n < 2:
+            await go.wait()
+
+    house.enqueue(12)
+    async with house.child() as slow:
+        await eventually(lambda: len(slow.slot.running) == 2, "two run")
+        async with house.child() as idle:
+            await eventually(lambda: idle.counts.succeeded == 10, "the others run in the second child")
+            assert house.held() == 2
+            go.set()
+            await eventually(lambda: slow.counts.succeeded == 2, "done")
 
 
 async def test_a_retry_is_seen_as_soon_as_it_is_due(build: Callable[..., House]) -> None:

@@ -1,4 +1,4 @@
-"""The small parts of a child: limiter, buffer, pace of suspects, timers, isolation."""
+"""The small parts of a child: limiter, buffer, pace of suspects, foresight, timers, isolation."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -11,6 +11,7 @@ from chokaq.config.settings import Policy
 from chokaq.store.records import FetchedJob
 from chokaq.worker.buffer import Buffer
 from chokaq.worker.claims import Claim
+from chokaq.worker.foresight import PATIENCE, Foresight
 from chokaq.worker.isolation import isolated
 from chokaq.worker.limiter import Limiter
 from chokaq.worker.suspects import LATEST, SOONEST, Pace
@@ -118,6 +119,47 @@ def test_a_suspect_that_blocks_the_line_keeps_the_others_away() -> None:
     pace.began(0.0)
     assert pace.delay_ms(0.0, 1) == SOONEST * 1000
     assert pace.delay_ms(60.0, 1) == LATEST * 1000
+
+
+def test_the_buffer_is_full_as_long_as_it_is_soon_worked_off() -> None:
+    foresight = Foresight(20)
+    for turn in range(40):
+        foresight.turn(turn * 2, PATIENCE, idle=False)
+    assert foresight.ahead == 20
+
+
+def test_behind_slow_handlers_a_child_holds_what_it_starts_within_a_second() -> None:
+    foresight = Foresight(20)
+    for turn in range(1, 5):
+        foresight.turn(turn * 2, 0.0, idle=False)
+    foresight.turn(10, 1.1, idle=False)
+    assert foresight.ahead == 8
+    for _ in range(4):
+        foresight.turn(10, 0.0, idle=False)
+    assert foresight.ahead == 0
+    foresight.turn(15, 0.0, idle=False)
+    assert foresight.ahead == 5
+    foresight.turn(400, 0.0, idle=False)
+    assert foresight.ahead == 20
+
+
+def test_after_a_rest_jobs_are_taken_for_quick_ones_again() -> None:
+    foresight = Foresight(20)
+    foresight.turn(10, 5.0, idle=False)
+    foresight.turn(10, 0.0, idle=True)
+    assert foresight.ahead == 20
+
+
+def test_the_oldest_claim_tells_how_long_the_buffer_has_waited() -> None:
+    buffer = Buffer()
+    assert buffer.waited(50.0) == 0.0
+    job = claim().job
+    claims = [Claim(job, Policy(), None, since) for since in (40.0, 45.0, 48.0)]
+    for one in claims:
+        buffer.push(one)
+    assert buffer.waited(50.0) == 10.0
+    assert buffer.trim_sound(1) == [claims[2], claims[1]]
+    assert buffer.trim_sound(5) == []
 
 
 async def test_deadlines_fire_in_order_and_never_early() -> None:
