@@ -94,6 +94,8 @@ def translate(error: BaseException, place: str, secrets: Iterable[str] = ()) -> 
         return StoreUnavailable(f"{place}: {text}")
     if code in _LOGIN or sqlstate in {"28000", "28P01"}:
         return StoreMisconfigured(f"{place}: the login was refused: {text}: check user and password in database.url")
+    if code == _NO_DATABASE:
+        return StoreMisconfigured(f"{place}: {text}: create the database, or correct its name in database.url")
     if any(words in _text(error).lower() for words in _UNTRUSTED):
         return StoreMisconfigured(
             f"{place}: no trusted encrypted connection: {text}: install the server's CA, or set trustservercertificate=yes "
