@@ -50,7 +50,9 @@ def is_coroutine_function(function: Callable[..., Any]) -> bool:
 def refuse_generator(function: Callable[..., Any]) -> None:
     """Raises RegistrationError for a generator function, plain or async: calling one runs nothing of it."""
     called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
-    if any(check(it) for check in (inspect.isgeneratorfunction, inspect.isasyncgenfunction) for it in (function, called)):
+    if any(
+        check(it) for check in (inspect.isgeneratorfunction, inspect.isasyncgenfunction) for it in (function, called)
+    ):
         raise RegistrationError(f"handler {describe(function)} is a generator (it has a `yield`): it would never run")
 
 
