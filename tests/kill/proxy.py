@@ -25,8 +25,11 @@ class Proxy:
         self._swallow = False
         self._action: Callable[[], None] = lambda: None
         self._last = ""
+        self._open = 0
+        self._idle = threading.Condition(self._lock)
         self.fired = threading.Event()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
+        self._acceptor.start()
 
     def arm(self, direction: str, countdown: int, action: Callable[[], None], *, swallow: bool = False) -> None:
         """At the `countdown`-th `request` or `response` from now: forward it (unless `swallow`), then run `action`."""
@@ -35,33 +38,70 @@ class Proxy:
             self._last = ""
             self.fired.clear()
 
+    def wait_idle(self, timeout: float = 60.0) -> None:
+        """Wait until the server has ended every connection: what a dead client had sent is committed or rolled back then."""
+        with self._lock:
+            assert self._idle.wait_for(lambda: self._open == 0, timeout), (
+                "the server keeps a connection of a dead client"
+            )
+
     def close(self) -> None:
-        """Stop accepting; connections end with their peers."""
+        """Stop accepting, and wait for the connections to end with their peers."""
+        self.wait_idle()
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+        self._acceptor.join()
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _address = self.listener.accept()
                 server = socket.create_connection(self.target)
-                for source, sink, direction in ((client, server, "request"), (server, client, "response")):
-                    source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    threading.Thread(target=self._pump, args=(source, sink, direction), daemon=True).start()
+                with self._lock:
+                    self._open += 1
+                for end in (client, server):
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                requests = threading.Thread(target=self._requests, args=(client, server), daemon=True)
+                requests.start()
+                threading.Thread(target=self._responses, args=(client, server, requests), daemon=True).start()
 
-    def _pump(self, source: socket.socket, sink: socket.socket, direction: str) -> None:
+    def _requests(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
-            while data := source.recv(CHUNK):
-                due = self._due(direction)
-                if not (due and self._swallow):
-                    sink.sendall(data)
+            while data := client.recv(CHUNK):
+                due = self._due("request")
+                server.sendall(data)
                 if due:
-                    self._action()
-                    self.fired.set()
-                    if self._swallow:
-                        break
-        for end in (source, sink):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+                    self._act()
+        with suppress(OSError):
+            server.shutdown(socket.SHUT_WR)
+
+    def _responses(self, client: socket.socket, server: socket.socket, requests: threading.Thread) -> None:
+        cut = False
+        with suppress(OSError):
+            while data := server.recv(CHUNK):
+                if cut:
+                    continue
+                due = self._due("response")
+                cut = due and self._swallow
+                if not cut:
+                    with suppress(OSError):
+                        client.sendall(data)
+                if due:
+                    self._act()
+                if cut:
+                    _end(client, socket.SHUT_RDWR)
+        _end(client, socket.SHUT_RDWR)
+        requests.join()
+        client.close()
+        server.close()
+        with self._lock:
+            self._open -= 1
+            self._idle.notify_all()
+
+    def _act(self) -> None:
+        self._action()
+        self.fired.set()
 
     def _due(self, direction: str) -> bool:
         with self._lock:
@@ -71,3 +111,8 @@ class Proxy:
                 return False
             self._left -= 1
             return self._left == 0
+
+
+def _end(side: socket.socket, how: int) -> None:
+    with suppress(OSError):
+        side.shutdown(how)

@@ -100,11 +100,6 @@ def run_doomed(live: Live, proxy: Proxy, name: str, direction: str, countdown: i
     return not done
 
 
-def settle_server(live: Live) -> None:
-    """A killed client's last call may still be committing: its locks are gone when the tables can be read and changed."""
-    live.session.hot_queues()
-
-
 @pytest.mark.parametrize("direction", ["request", "response"])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_kill_at_any_message_leaves_all_or_nothing_and_a_repeat_completes_it(
@@ -119,12 +114,12 @@ def test_a_kill_at_any_message_leaves_all_or_nothing_and_a_repeat_completes_it(
         stage.reset(name)
         if not run_doomed(stage, proxy, name, direction, countdown):
             break
-        wait_for_outcome(stage, before, after)
+        outcome(stage, proxy, before, after)
         scenario.call(stage.session, resume(stage.session))
         assert without_repeats(stage.picture(), name) == without_repeats(after, name), f"{direction} {countdown}"
         stage.reset(name)
         run_doomed(stage, proxy, name, direction, countdown)
-        committed = wait_for_outcome(stage, before, after)
+        committed = outcome(stage, proxy, before, after)
         notice = DeathNotice(worker_id=WORKER_ID, queue=QUEUE, cause="crash", signal=9)
         while not stage.session.release_worker(resume(stage.session).rescuer, notice, POLICIES).done:
             pass
@@ -135,9 +130,9 @@ def test_a_kill_at_any_message_leaves_all_or_nothing_and_a_repeat_completes_it(
     assert countdown > 1, "the call sent nothing"
 
 
-def wait_for_outcome(live: Live, before: dict[str, Any], after: dict[str, Any]) -> bool:
+def outcome(live: Live, proxy: Proxy, before: dict[str, Any], after: dict[str, Any]) -> bool:
     """Whether the killed call was committed; anything else than all or nothing fails."""
-    settle_server(live)
+    proxy.wait_idle()
     left = live.picture()
     assert left in (before, after)
     return left != before
