@@ -14,7 +14,7 @@ from chokaq.supervisor.spawn import Entries
 @pytest.fixture
 def arbiter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Arbiter]:
     """A supervisor that forks nothing."""
-    nobody = Entries(lambda *_args: 0, lambda *_args: 0)  # type: ignore[arg-type]
+    nobody = Entries(lambda *_args: 0, lambda *_args: 0)
     arbiter = Arbiter(Settings(queues={"q": QueueSettings(name="q")}), nobody)
     monkeypatch.setattr(arbiter.crew.keeper, "fill", lambda _now: None)
     yield arbiter

@@ -14,7 +14,7 @@ from chokaq.supervisor.spawn import Entries
 from chokaq.supervisor.watch import Watch
 
 SETTINGS = Settings(queues={"q": QueueSettings(name="q", max_jobs=1)})
-NOBODY = Entries(lambda *_args: 0, lambda *_args: 0)  # type: ignore[arg-type]
+NOBODY = Entries(lambda *_args: 0, lambda *_args: 0)
 
 
 @pytest.fixture
