@@ -11,13 +11,13 @@ class EnqueueError(FatalError, ValueError):
     """The job cannot be enqueued as it is; nothing was stored. Fatal, since a handler that enqueues it again gets no further."""
 
 
-class UnknownJobType(EnqueueError):  # noqa: N818 - reads as what happened
+class UnknownJobType(EnqueueError):
     """The job's type or type key is not registered."""
 
 
-class PayloadTooLarge(EnqueueError):  # noqa: N818 - reads as what happened
+class PayloadTooLarge(EnqueueError):
     """The encoded payload exceeds `envelope.max_payload_bytes`."""
 
 
-class JobNotFound(LookupError):  # noqa: N818 - reads as what happened
+class JobNotFound(LookupError):
     """No pillar holds a job of that id: never enqueued, not committed yet, or purged."""
