@@ -46,6 +46,18 @@ def pytest_sessionfinish() -> None:
     stores.close_idle()
 
 
+@pytest.fixture(autouse=True)
+def same_environment() -> Iterator[None]:
+    """No test leaves a CHOKAQ_ variable behind: the programs that later tests start would obey it."""
+    before = _own_variables()
+    yield
+    assert _own_variables() == before
+
+
+def _own_variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith("CHOKAQ_")}
+
+
 @pytest.fixture
 def store_options(store_kind: str, tmp_path: Path) -> DatabaseSettings:
     """How to reach the store under test."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from typer.testing import CliRunner
@@ -46,10 +47,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def cli() -> Cli:
-    """Run a command in this process."""
+    """Run a command in this process; what it puts into the environment ends with it."""
 
     def run(*arguments: str, code: int | None = 0, stdin: str | None = None) -> Ran:
-        result = CliRunner().invoke(build(), list(arguments), input=stdin, prog_name="chokaq")
+        with mock.patch.dict(os.environ):
+            result = CliRunner().invoke(build(), list(arguments), input=stdin, prog_name="chokaq")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         ran = Ran(result.exit_code, result.stdout, result.stderr)
