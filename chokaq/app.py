@@ -18,7 +18,7 @@ from chokaq.config import load_settings
 from chokaq.config.settings import Policy, Settings
 from chokaq.jobs.enqueue import Enqueue, Options, compose
 from chokaq.jobs.errors import JobNotFound
-from chokaq.jobs.ids import is_id
+from chokaq.jobs.ids import is_id, new_id
 from chokaq.jobs.profile import Profile, Registrar
 from chokaq.lifecycle.failures import cut
 from chokaq.store.batching import chunks, enqueue_folded
@@ -278,11 +278,12 @@ def _get(job_id: str) -> Callable[[Session], JobView | None]:
 def _cancel(job_id: str, reason: str | None, actor: str | None) -> Callable[[Session], CancelAnswer]:
     who = cut(actor or DEFAULT_ACTOR, MAX_ACTOR)
     why = None if reason is None else cut(reason, MAX_REASON)
+    request = new_id()
 
     def operation(session: Session) -> CancelAnswer:
         if not is_id(job_id):
             return CancelAnswer(job_id, "unknown")
-        return session.cancel_jobs([job_id], who, why, own_only=True)[0]
+        return session.cancel_jobs([job_id], who, why, own_only=True, request=request)[0]
 
     return operation
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from chokaq.jobs.ids import new_id
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.operations.actor import By
 from chokaq.operations.errors import OperationError
@@ -45,7 +46,7 @@ def cancel_jobs(session: Session, job_ids: Sequence[str], who: By) -> list[Cance
     distinct = list(dict.fromkeys(check_id(job_id) for job_id in job_ids))
     if not 1 <= len(distinct) <= MAX_BATCH:
         raise OperationError(f"cancel 1 to {MAX_BATCH:,} jobs at a time, not {len(distinct):,}")
-    return session.cancel_jobs(distinct, who.actor, who.reason)
+    return session.cancel_jobs(distinct, who.actor, who.reason, request=new_id())
 
 
 def show_job(session: Session, job_id: str) -> JobDetail:

@@ -153,11 +153,19 @@ class Session(Protocol):
 
     # ── operators ─────────────────────────────────────────────────────────────────────────────────────────────────────
     def cancel_jobs(
-        self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, own_only: bool = False
+        self,
+        job_ids: Sequence[str],
+        actor: str,
+        reason: str | None = None,
+        *,
+        own_only: bool = False,
+        request: str | None = None,
     ) -> list[CancelAnswer]:
         """Pending and Fetched → DLQ Cancelled at once; Processing: the holder is told. One AuditLog row per job changed.
 
-        `own_only`: only jobs enqueued under this database login (what a client role may do)."""
+        `own_only`: only jobs enqueued under this database login (what a client role may do). `request`: a ULID minted before the
+        first try, so that a repeat still answers `cancelled` for what the first try cancelled; None: a repeat answers `final`.
+        """
         ...
 
     def set_queue(self, queue: str, change: QueueChange, actor: str, reason: str | None = None) -> QueueView:

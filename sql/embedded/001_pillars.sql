@@ -143,7 +143,8 @@ CREATE TABLE AuditLog (
     Target      TEXT    NOT NULL,
     Reason      TEXT,
     BeforeState TEXT,
-    AfterState  TEXT
+    AfterState  TEXT,
+    RequestId   TEXT
 );
 CREATE INDEX IX_AuditLog_Target ON AuditLog (Target, AuditId);
 
@@ -160,6 +161,7 @@ CREATE TABLE Workers (
     HeartbeatUtc INTEGER NOT NULL,
     EndedAtUtc   INTEGER,
     EndedCause   TEXT,
+    DrainAtUtc   INTEGER,
     Running      INTEGER NOT NULL,
     Buffered     INTEGER NOT NULL,
     LoopLagMs    INTEGER NOT NULL,

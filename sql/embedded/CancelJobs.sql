@@ -1,6 +1,7 @@
 -- CancelJobs: Pending and Fetched -> DLQ Cancelled at once; Processing: the holder is told. One AuditLog row per job changed. Called
 -- by operators, and by clients for their own jobs.
--- Results: `hot` the live ones among the jobs, with their owner; `ended` the ids of those that ended before, with their owner.
+-- Results: `hot` the live ones among the jobs, with their owner; `done_before` those that an earlier try of this call cancelled at
+-- once; `ended` the ids of those that ended before, with their owner.
 -- Table order: JobsHot, JobsArchive, JobsDLQ, CancelRequests, AuditLog, MetricBuckets (Moves.sql).
 
 -- name: hot
@@ -13,6 +14,10 @@ SELECT Id, OwnerLogin FROM JobsArchive WHERE Id IN (SELECT value FROM json_each(
 UNION ALL
 SELECT Id, OwnerLogin FROM JobsDLQ WHERE Id IN (SELECT value FROM json_each(:ids));
 
+-- name: done_before
+SELECT Target FROM AuditLog
+WHERE Target IN (SELECT value FROM json_each(:ids)) AND RequestId = :request AND AfterState = '{"status":"Cancelled"}';
+
 -- name: mark
 UPDATE JobsHot SET CancelRequestedAtUtc = :now
 WHERE Id IN (SELECT value FROM json_each(:ids)) AND CancelRequestedAtUtc IS NULL;
@@ -23,4 +28,5 @@ ON CONFLICT (WorkerId, JobId) DO UPDATE
 SET LeaseNumber = excluded.LeaseNumber, Actor = excluded.Actor, Reason = excluded.Reason, RequestedAtUtc = excluded.RequestedAtUtc;
 
 -- name: audit
-INSERT INTO AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState) VALUES (?1, ?2, 'cancel', ?3, ?4, ?5, ?6);
+INSERT INTO AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState, RequestId)
+VALUES (?1, ?2, 'cancel', ?3, ?4, ?5, ?6, ?7);

@@ -2,19 +2,19 @@ SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
 -- CancelJobs: Pending and Fetched jobs go to the DLQ as Cancelled at once; the holder of a Processing one is told. One AuditLog
---   row per
---   job changed, in the same transaction.
+--   row per job changed, in the same transaction; by its RequestId a repeat of the call knows what it did itself.
 -- Called by: operators; clients for their own jobs (members of chokaq_client who are no operators always get @OwnOnly).
 -- Parameters: @Jobs JSON array of {i: id}, not repeated, at most 1,000; @Actor; @Reason (empty: none); @OwnOnly 1: only jobs
---   enqueued under
---   the caller's login.
+--   enqueued under the caller's login; @RequestId a ULID of this call, the same when it is repeated
+--   (empty: none).
 -- Result: JobId, Result (0 cancelled, 1 requested, 2 final); no row for an unknown job.
 -- Table order: JobsHot, JobsArchive (read), JobsDLQ, CancelRequests, MetricBuckets (slot 0), AuditLog.
 CREATE OR ALTER PROCEDURE chokaq.CancelJobs
-    @Jobs    nvarchar(max),
-    @Actor   nvarchar(100),
-    @Reason  nvarchar(1000),
-    @OwnOnly bit
+    @Jobs      nvarchar(max),
+    @Actor     nvarchar(100),
+    @Reason    nvarchar(1000),
+    @OwnOnly   bit,
+    @RequestId varchar(26)
 AS
 BEGIN
     SET NOCOUNT ON;
@@ -49,6 +49,7 @@ BEGIN
     SET @Second = DATEADD(MILLISECOND, -DATEPART(MILLISECOND, @Now), @Now);
     IF IS_ROLEMEMBER(N'chokaq_client') = 1 AND IS_ROLEMEMBER(N'chokaq_operator') = 0 SET @OwnOnly = 1;
     SET @Reason = NULLIF(@Reason, N'');
+    SET @RequestId = NULLIF(@RequestId, '');
     INSERT @Set (JobId) SELECT j.i FROM OPENJSON(@Jobs) WITH (i char(26) '$.i') j;
 
     BEGIN TRY
@@ -87,6 +88,12 @@ BEGIN
         END;
 
         INSERT @Result (JobId, Result) SELECT m.JobId, 0 FROM @Moved m;
+        -- What an earlier try of this call cancelled at once, whatever became of it since.
+        INSERT @Result (JobId, Result)
+        SELECT s.JobId, 0 FROM @Set s
+        WHERE NOT EXISTS (SELECT 1 FROM @Result r WHERE r.JobId = s.JobId)
+          AND EXISTS (SELECT 1 FROM chokaq.AuditLog a WITH (FORCESEEK)
+                      WHERE a.Target = s.JobId AND a.RequestId = @RequestId AND a.AfterState = N'{"status":"Cancelled"}');
         INSERT @Result (JobId, Result)
         SELECT s.JobId, 1 FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
         WHERE h.CancelRequestedAtUtc IS NOT NULL AND (@OwnOnly = 0 OR h.OwnerLogin = @Login)
@@ -155,13 +162,14 @@ BEGIN
             INSERT INTO chokaq.CancelRequests (WorkerId, JobId, LeaseNumber, Actor, Reason, RequestedAtUtc)
             SELECT t.Owner, t.JobId, t.Lease, @Actor, @Reason, @Now FROM @Told t;
         END;
-        INSERT INTO chokaq.AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState)
+        INSERT INTO chokaq.AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState, RequestId)
         SELECT @Now, @Actor, 'cancel', m.JobId, @Reason,
-               CASE m.Status WHEN 0 THEN N'{"status":"Pending"}' ELSE N'{"status":"Fetched"}' END, N'{"status":"Cancelled"}'
+               CASE m.Status WHEN 0 THEN N'{"status":"Pending"}' ELSE N'{"status":"Fetched"}' END, N'{"status":"Cancelled"}',
+               @RequestId
         FROM @Moved m
         UNION ALL
         SELECT @Now, @Actor, 'cancel', t.JobId, @Reason, N'{"status":"Processing"}',
-            N'{"status":"Processing","cancel_requested":true}'
+               N'{"status":"Processing","cancel_requested":true}', @RequestId
         FROM @Told t;
         COMMIT TRANSACTION;
     END TRY

@@ -149,7 +149,7 @@ CREATE TABLE chokaq.JobAttempts (
     Trace         nvarchar(max)  NULL,
     CONSTRAINT PK_JobAttempts PRIMARY KEY CLUSTERED (JobId, LeaseNumber)
 );
--- Every operator action: who, when, what, why, before, after.
+-- Every operator action: who, when, what, why, before, after. RequestId names the call: its repeat finds what it did itself.
 CREATE TABLE chokaq.AuditLog (
     AuditId     bigint IDENTITY(1, 1) NOT NULL,
     AtUtc       datetime2(3)   NOT NULL,
@@ -159,11 +159,12 @@ CREATE TABLE chokaq.AuditLog (
     Reason      nvarchar(1000) NULL,
     BeforeState nvarchar(max)  NULL,
     AfterState  nvarchar(max)  NULL,
+    RequestId   char(26)       COLLATE Latin1_General_BIN2 NULL,
     CONSTRAINT PK_AuditLog PRIMARY KEY CLUSTERED (AuditId)
 );
 CREATE INDEX IX_AuditLog_Target ON chokaq.AuditLog (Target, AuditId);
 GO
--- Every process that works here, with its live figures. Ended rows are kept 7 days.
+-- Every process that works here, with its live figures. Ended rows are kept 7 days. DrainAtUtc: an operator asked it to end.
 CREATE TABLE chokaq.Workers (
     WorkerId     char(26)      COLLATE Latin1_General_BIN2 NOT NULL,
     Queue        varchar(255)  COLLATE Latin1_General_BIN2 NOT NULL,
@@ -177,6 +178,7 @@ CREATE TABLE chokaq.Workers (
     HeartbeatUtc datetime2(3)  NOT NULL,
     EndedAtUtc   datetime2(3)  NULL,
     EndedCause   varchar(255)  NULL,
+    DrainAtUtc   datetime2(3)  NULL,
     Running      int           NOT NULL,
     Buffered     int           NOT NULL,
     LoopLagMs    int           NOT NULL,

@@ -273,3 +273,19 @@ def test_a_client_may_cancel_its_own_jobs_only(session: Session, lab: Lab) -> No
 
     assert [answer.result for answer in answers] == ["unknown", "cancelled"]
     assert lab.where(other.id) == [Pillar.HOT]
+
+
+def test_a_repeat_of_a_call_answers_what_its_first_try_did(session: Session) -> None:
+    first, second = new_job(), new_job()
+    session.enqueue_jobs([first, second])
+    request = new_id()
+    session.cancel_jobs([first.id], "ann", request=new_id())
+    assert session.cancel_jobs([first.id, second.id], "ann", request=request) == [
+        CancelAnswer(first.id, "final"),
+        CancelAnswer(second.id, "cancelled"),
+    ]
+
+    again = session.cancel_jobs([first.id, second.id], "ann", request=request)
+
+    assert again == [CancelAnswer(first.id, "final"), CancelAnswer(second.id, "cancelled")]
+    assert len(session.list_audit(second.id)) == 1

@@ -24,7 +24,13 @@ class OperatorOperations(ReadOperations):
     """See `chokaq.store.protocol.Session`."""
 
     def cancel_jobs(
-        self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, own_only: bool = False
+        self,
+        job_ids: Sequence[str],
+        actor: str,
+        reason: str | None = None,
+        *,
+        own_only: bool = False,
+        request: str | None = None,
     ) -> list[CancelAnswer]:
         """Pending and Fetched → DLQ at once; Processing: its holder is told. Audited per job changed."""
         bounded(job_ids)
@@ -51,7 +57,10 @@ class OperatorOperations(ReadOperations):
                     results[job.id] = "cancelled"
                     moves.cancel(job, modified_by=actor)
                     after = _state(JobStatus.CANCELLED)
-                audit.append((now, actor, job.id, reason, _state(before), after))
+                audit.append((now, actor, job.id, reason, _state(before), after, request))
+            if request is not None:
+                for (job_id,) in connection.execute(_CANCEL["done_before"], ids | {"request": request}).fetchall():
+                    results.setdefault(job_id, "cancelled")
             for job_id, owner in connection.execute(_CANCEL["ended"], ids).fetchall():
                 if not own_only or owner == owner_login():
                     results.setdefault(job_id, "final")

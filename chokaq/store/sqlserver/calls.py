@@ -66,7 +66,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
     "PurgeDLQ": {"Queue": NAME, "OlderThanMs": BIGINT, "Size": INT},
     "PurgeLeftovers": {"Size": INT},
     "RollUp": {},
-    "CancelJobs": {"Jobs": DOCUMENT, "Actor": text(100), "Reason": text(1000), "OwnOnly": BIT},
+    "CancelJobs": {"Jobs": DOCUMENT, "Actor": text(100), "Reason": text(1000), "OwnOnly": BIT, "RequestId": ID_OR_EMPTY},
     "SetQueue": {
         "Queue": NAME, "Mask": INT, "MaxWorkers": INT, "FleetMaxWorkers": INT, "ExecutionTimeoutMs": BIGINT,
         "ZombieTimeoutMs": BIGINT, "IsPaused": INT, "IsActive": INT, "Actor": text(100), "Reason": text(1000),

@@ -28,13 +28,19 @@ class OperatorOperations(Calling):
     """See `chokaq.store.protocol.Session`."""
 
     def cancel_jobs(
-        self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, own_only: bool = False
+        self,
+        job_ids: Sequence[str],
+        actor: str,
+        reason: str | None = None,
+        *,
+        own_only: bool = False,
+        request: str | None = None,
     ) -> list[CancelAnswer]:
         """Pending and Fetched → DLQ at once; Processing: its holder is told. Audited per job changed."""
         documents.bounded(job_ids)
         documents.fitting("actor", actor, 100)
         documents.fitting("reason", reason, 1_000)
-        [rows] = self._call("CancelJobs", documents.ids(job_ids), actor, reason or "", own_only)
+        [rows] = self._call("CancelJobs", documents.ids(job_ids), actor, reason or "", own_only, request or "")
         found = {row[0]: _RESULTS[row[1]] for row in rows}
         return [CancelAnswer(job_id, found.get(job_id, "unknown")) for job_id in job_ids]
 
