@@ -82,7 +82,7 @@ def test_an_empty_set_a_thousand_and_one_more(session: Session, lab: Lab) -> Non
 
     assert answers == [RepairAnswer(job_id, "accepted", JobStatus.PENDING) for job_id in ids[::-1]]
     assert (lab.count("JobsHot"), lab.count("JobsDLQ"), lab.count("AuditLog")) == (1000, 0, 1000)
-    with pytest.raises(StoreRefused, match="1,?000"):
+    with pytest.raises(StoreRefused, match=r"1,?000"):
         session.resurrect_jobs(new_ids(1001), "ann")
 
 
