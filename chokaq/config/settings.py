@@ -96,7 +96,7 @@ class MaintenanceSettings(msgspec.Struct, frozen=True, kw_only=True):
     rescue_interval: float = 60.0
     """The leader looks for abandoned and zombie jobs this often."""
     retention_interval: float = 300.0
-    """The leader deletes what is past its retention this often."""
+    """What is past its retention is deleted this often, by the maintenance of every supervisor for its own queues."""
     rollup_interval: float = 60.0
     """The leader folds per-second figures into minutes and totals this often."""
     batch_size: int = 1_000

@@ -71,6 +71,14 @@ class Lab(ABC):
         """Undo `_break`."""
 
     @abstractmethod
+    def refuse_key(self, key: str) -> None:
+        """Make the insert of this one key into JobKeys fail as a violated constraint: a transaction survives that."""
+
+    @abstractmethod
+    def allow_keys(self) -> None:
+        """Undo `refuse_key`."""
+
+    @abstractmethod
     def close(self) -> None:
         """Close the lab's own connection."""
 
@@ -120,6 +128,15 @@ class Lab(ABC):
             yield
         finally:
             self._mend(table, verb)
+
+    @contextmanager
+    def refusing(self, key: str) -> Iterator[None]:
+        """While inside, no retained or windowed entry of `key` can be written."""
+        self.refuse_key(key)
+        try:
+            yield
+        finally:
+            self.allow_keys()
 
     def check_invariants(self) -> None:
         """What must hold in every committed state (design §3.1): one pillar per job, side rows that belong to someone."""

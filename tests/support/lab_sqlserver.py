@@ -81,6 +81,14 @@ class SqlServerLab(Lab):
     def _mend(self, table: str, verb: Verb) -> None:
         self.execute(f"DROP TRIGGER {self.schema}.Broken{table}{verb.title()}")
 
+    def refuse_key(self, key: str) -> None:
+        self.execute(
+            f"ALTER TABLE {self.schema}.JobKeys ADD CONSTRAINT CK_RefusedKey CHECK (IdempotencyKey <> N'{key}')"
+        )
+
+    def allow_keys(self) -> None:
+        self.execute(f"ALTER TABLE {self.schema}.JobKeys DROP CONSTRAINT CK_RefusedKey")
+
     def close(self) -> None:
         """Nothing: see `close_shared`."""
 

@@ -81,6 +81,11 @@ def is_passing_race(error: BaseException) -> bool:
     return number(error) in DUPLICATES | {DEADLOCK} or "deadlock detected" in text or "could not serialize" in text
 
 
+def reported(code: int, text: str) -> Exception:
+    """An error that a procedure told as a row, in the form in which the driver would have raised it."""
+    return Exception("42000", f"{text} ({code}) (SQLExecute)")
+
+
 def translate(error: BaseException, place: str, secrets: Iterable[str] = ()) -> StoreError:
     """The store's error for a driver's. `place`: the redacted URL; `secrets` never appear in the message."""
     text = clean(_text(error), secrets)
