@@ -47,6 +47,7 @@ from chokaq.store.records import (
     WorkerInfo,
     WorkerView,
 )
+from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, RepairAnswer
 
 MAX_JOBS_PER_CALL = 1_000
 MAX_BYTES_PER_CALL = 4_000_000
@@ -194,6 +195,57 @@ class Session(Protocol):
 
     def list_buckets(self, queue: str | None, since_ms: int) -> list[Bucket]:
         """Outcome counters of the last `since_ms` milliseconds, summed over slots, oldest first."""
+        ...
+
+    # ── operators: repairs ────────────────────────────────────────────────────────────────────────────────────────────
+    # Each needs an actor and writes one AuditLog row per job changed, with before and after, in the same transaction. `request`:
+    # a ULID minted before the first try; a repeat answers `accepted` for what the first try did, even if the job moved on since.
+    def resurrect_jobs(
+        self,
+        job_ids: Sequence[str],
+        actor: str,
+        reason: str | None = None,
+        *,
+        edits: Edits | None = None,
+        without_key: bool = False,
+        request: str | None = None,
+    ) -> list[RepairAnswer]:
+        """DLQ (Failed, Cancelled, Zombie) → Pending, due at once: attempts and crashes 0, a fresh age, the lease number carried on.
+
+        Priority, key, headers, tags, creator and owner stay, save for `edits`. When another live job holds its key a job answers
+        `key_conflict` and stays as it is; `without_key` gives the key up instead. Failed attempts stay readable.
+        """
+        ...
+
+    def drop_jobs(
+        self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> list[RepairAnswer]:
+        """DLQ (Failed, Cancelled, Zombie) → Dropped, for good; why it failed stays readable."""
+        ...
+
+    def purge_jobs(
+        self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> list[RepairAnswer]:
+        """Delete jobs of Archive or DLQ with their keys, notes and attempts. Live ones: `wrong_state`."""
+        ...
+
+    def preview_dlq(self, where: DlqFilter, limit: int = 100) -> DlqPreview:
+        """What a filter of the DLQ means now. 1 ≤ limit ≤ 1,000 ids. Never reads payloads."""
+        ...
+
+    def edit_job(
+        self, job_id: str, edits: Edits, actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> RepairAnswer:
+        """Change payload (with its hash), tags or priority of a job that is Pending, or Failed, Cancelled or Zombie."""
+        ...
+
+    def drain_worker(
+        self, worker_id: str, actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> RepairAnswer:
+        """Ask a worker to end once its replacement is there: its fetches tell it.
+
+        `wrong_state`: it has ended, or is a maintenance process, which fetches nothing.
+        """
         ...
 
     def close(self) -> None:

@@ -22,6 +22,7 @@ from chokaq.store.records import (
     Retry,
     WorkerInfo,
 )
+from chokaq.store.repairs import Edits
 
 QUEUE = "kill"
 JOBS = 3
@@ -56,7 +57,7 @@ def info(worker_id: str, queue: str = QUEUE) -> WorkerInfo:
 
 
 def prepare(session: Session, state: JobStatus | None) -> Stage:
-    """A worker, a rescuer and, unless `state` is None, three jobs in that state (Pending, Fetched or Processing)."""
+    """A worker, a rescuer and, unless `state` is None, three jobs in that state (Pending, Fetched, Processing or Failed)."""
     worker = session.register_worker(info(WORKER_ID))
     rescuer = session.register_worker(info(RESCUER_ID, ""))
     held: list[Held] = []
@@ -66,6 +67,8 @@ def prepare(session: Session, state: JobStatus | None) -> Stage:
             held = [Held(found.id, found.lease) for found in session.fetch_jobs(worker, 1, JOBS).jobs]
         if state > JobStatus.FETCHED:
             session.start_jobs(worker, held)
+        if state > JobStatus.PROCESSING:
+            session.archive_failed(worker, [Failure(h.id, h.lease, D, FailureReason.FATAL_ERROR, ERROR) for h in held])
     return Stage(worker, rescuer, held)
 
 
@@ -85,7 +88,10 @@ class Scenario(msgspec.Struct, frozen=True):
     """The jobs' states once the dead worker has been released: by whether the call had been committed."""
 
 
-P, F, R = JobStatus.PENDING, JobStatus.FETCHED, JobStatus.PROCESSING
+P, F, R, D = JobStatus.PENDING, JobStatus.FETCHED, JobStatus.PROCESSING, JobStatus.FAILED
+ALL = [ulid(number) for number in range(JOBS)]
+REQUEST = ulid(900_004)
+EDITS = Edits(payload="[]", tags="new", priority=3)
 KEYED = {"idempotency_key": "order-7", "key_scope": KeyScope.RETAINED}
 
 SCENARIOS: dict[str, Scenario] = {
@@ -153,5 +159,24 @@ SCENARIOS: dict[str, Scenario] = {
     "set_queue": Scenario(
         P, lambda s, st: s.set_queue(QUEUE, QueueChange(paused=True), "operator", "lunch"), {False: {P}, True: {P}}
     ),
+    "resurrect_jobs": Scenario(
+        D,
+        lambda s, st: s.resurrect_jobs(ALL, "operator", "mended", edits=EDITS, request=REQUEST),
+        {False: {D}, True: {P}},
+    ),
+    "resurrect_jobs_without_key": Scenario(
+        D, lambda s, st: s.resurrect_jobs(ALL, "operator", without_key=True), {False: {D}, True: {P}}
+    ),
+    "drop_jobs": Scenario(
+        D, lambda s, st: s.drop_jobs(ALL, "operator", "useless"), {False: {D}, True: {JobStatus.DROPPED}}
+    ),
+    "purge_jobs": Scenario(D, lambda s, st: s.purge_jobs(ALL, "operator", "secret"), {False: {D}, True: set()}),
+    "edit_job_waiting": Scenario(
+        P, lambda s, st: s.edit_job(ALL[0], EDITS, "operator", request=REQUEST), {False: {P}, True: {P}}
+    ),
+    "edit_job_stopped": Scenario(
+        D, lambda s, st: s.edit_job(ALL[0], EDITS, "operator", request=REQUEST), {False: {D}, True: {D}}
+    ),
+    "drain_worker": Scenario(P, lambda s, st: s.drain_worker(WORKER_ID, "operator", "leaks"), {False: {P}, True: {P}}),
     "take_leadership": Scenario(P, lambda s, st: s.take_leadership(st.rescuer, 60_000), {False: {P}, True: {P}}),
 }
