@@ -47,6 +47,7 @@ from chokaq.store.records import (
     WorkerInfo,
     WorkerView,
 )
+from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, RepairAnswer
 
 MAX_JOBS_PER_CALL = 1_000
 MAX_BYTES_PER_CALL = 4_000_000
@@ -194,6 +195,51 @@ class Session(Protocol):
 
     def list_buckets(self, queue: str | None, since_ms: int) -> list[Bucket]:
         """Outcome counters of the last `since_ms` milliseconds, summed over slots, oldest first."""
+        ...
+
+    # ── repairs: one AuditLog row with before and after per thing changed; `request` as in `cancel_jobs` ──────────────────
+    def resurrect_jobs(
+        self,
+        job_ids: Sequence[str],
+        actor: str,
+        reason: str | None = None,
+        *,
+        edits: Edits | None = None,
+        without_key: bool = False,
+        request: str | None = None,
+    ) -> list[RepairAnswer]:
+        """DLQ (Failed, Cancelled, Zombie) → Pending, edited; attempts and crashes 0, fresh age, lease carried on (design §7).
+
+        A job whose idempotency key another live job holds stays: `key_conflict`, unless `without_key` leaves its key behind.
+        """
+        ...
+
+    def drop_jobs(
+        self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> list[RepairAnswer]:
+        """DLQ (Failed, Cancelled, Zombie) → Dropped: kept, and never run again."""
+        ...
+
+    def purge_jobs(
+        self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> list[RepairAnswer]:
+        """Delete jobs from the DLQ, with keys, notes and attempts; their audit rows stay."""
+        ...
+
+    def preview_dlq(self, where: DlqFilter, limit: int = 100) -> DlqPreview:
+        """Count the jobs a filter means, up to 10,000, and name the newest `limit` (1 to 1,000) of them. Reads no payload."""
+        ...
+
+    def edit_job(
+        self, job_id: str, edits: Edits, actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> RepairAnswer:
+        """Change a job that is Pending, or stands in the DLQ and is not Dropped, where it stands."""
+        ...
+
+    def drain_worker(
+        self, worker_id: str, actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> RepairAnswer:
+        """Tell a live worker to drain: it claims nothing new, lets its jobs finish, ends, and is replaced."""
         ...
 
     def close(self) -> None:
