@@ -20,7 +20,7 @@ def register(program: typer.Typer) -> None:
 
 def audit(
     ctx: typer.Context,
-    target: Annotated[str | None, typer.Argument(metavar="[TARGET]", help="Only this job, queue or worker.")] = None,
+    target: Annotated[str | None, typer.Argument(metavar="TARGET", help="Only this job, queue or worker.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", help="1 to 200.")] = 50,
     after: AfterOption = None,
     config: ConfigOption = None,

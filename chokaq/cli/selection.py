@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from chokaq.store.protocol import Session, Store
     from chokaq.store.repairs import DlqFilter
 
-IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="1 to 1,000 job ids; or a filter.")]
+IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="1 to 1,000 job ids; or a filter.")]
 QueueFilter = Annotated[str | None, typer.Option("--queue", "-q", help="Only this queue.")]
 TypeFilter = Annotated[str | None, typer.Option("--type", "-t", help="Only this type key.")]
 FailureFilter = Annotated[str | None, typer.Option("--failure", help="Only this failure reason, e.g. FatalError.")]
