@@ -29,16 +29,14 @@ def audit(
 ) -> None:
     """List what operators did, newest first; with --json also what was before and after."""
     common = Common.of(ctx, config, database, as_json)
-    from chokaq.cli.output import console, embed, plain, print_json
+    from chokaq.cli.output import console, print_json
+    from chokaq.cli.tables import audit_json
     from chokaq.operations.audit import list_audit
 
     with common.connected() as (_store, session):
         page = list_audit(session, target, limit, after)
     if common.as_json:
-        answer = plain(page)
-        for shown, entry in zip(answer["entries"], page.entries, strict=True):
-            shown["before"], shown["after"] = embed(entry.before), embed(entry.after)
-        print_json(answer)
+        print_json({"entries": audit_json(page.entries), "after": page.after})
     else:
         _print(console(), page)
 

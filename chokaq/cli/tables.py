@@ -152,13 +152,35 @@ def job_json(detail: "JobDetail | StoppedJob") -> Any:
     answer = plain(detail)
     answer["job"]["payload"] = embed(detail.job.payload)
     answer["job"]["headers"] = embed(detail.job.headers)
+    answer["audit"] = audit_json(detail.audit)
     return answer
+
+
+def audit_json(entries: "Sequence[AuditEntry]") -> list[Any]:
+    """Audit entries as objects, with what was before and after as JSON."""
+    from chokaq.cli.output import plain
+
+    return [{**plain(entry), "before": _embedded(entry.before), "after": _embedded(entry.after)} for entry in entries]
 
 
 def _lines(text: str) -> str:
     from chokaq.cli.output import safe
 
     return "\n".join(safe(line.expandtabs(4)) for line in text.splitlines())
+
+
+def _embedded(text: str | None) -> Any:
+    import orjson
+
+    from chokaq.cli.output import embed
+
+    if text is None:
+        return None
+    try:
+        orjson.loads(text)
+        return embed(text)
+    except orjson.JSONDecodeError:
+        return text
 
 
 def _pretty(payload: str) -> str:

@@ -78,7 +78,7 @@ def test_a_stopped_job_is_shown_whole_with_what_a_resurrection_would_risk(cli: C
     found = cli("dlq", "show", job, "--json").json
     assert (found["job"]["payload"], found["job"]["headers"]) == ({"to": "ü", "n": 1.5}, {"trace": "x"})
     assert [attempt["error"]["trace"] for attempt in found["attempts"]] == [ERROR.trace] * 5
-    assert found["audit"][0]["reason"] == "typo"
+    assert (found["audit"][0]["reason"], found["audit"][0]["after"]) == ("typo", {"priority": 2})
     assert any(holder in risk for risk in found["risks"])
     out = cli("dlq", "show", job).out
     for part in (
