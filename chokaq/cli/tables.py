@@ -20,27 +20,29 @@ def print_page(out: "Console", page: "Page", pillar: Pillar) -> None:
     if not page.jobs:
         out.print(f"No such jobs in the pillar {pillar.value}.")
         return
-    wide, stopped, now = out.width >= WIDE, pillar == Pillar.DLQ, datetime.now(UTC)
+    stopped, now = pillar == Pillar.DLQ, datetime.now(UTC)
+    columns = ["id", "state", *(("~why",) if stopped else ()), "~queue", "~type", ">tries"]
+    if out.width >= WIDE:
+        columns += (">prio", "~tags", "~error") if stopped else ("worker", ">prio", ">took", "~tags")
+    columns.append("when")
     rows = []
     for job in page.jobs:
-        rare = [str(job.priority), safe(job.tags or "")]
-        if stopped:
-            rare.append(safe(job.error_type or ""))
-        else:
-            rare = [safe((job.worker_id or "-")[-8:]), rare[0], span(job.duration_ms), rare[1]]
-        rows.append(
-            (
-                job.id,
-                job_state(job, state(job.status)),
-                safe(job.queue),
-                safe(job.type_key),
-                str(job.attempt_count),
-                *(rare if wide else ()),
-                age(job.finished_at or job.started_at or job.due_at, now),
-            )
-        )
-    more = ((">prio", "~tags", "~error") if stopped else ("worker", ">prio", ">took", "~tags")) if wide else ()
-    out.print(table(("id", "state", "~queue", "~type", ">tries", *more, "when"), rows))
+        cells = {
+            "id": job.id,
+            "state": state(job.status) if stopped else job_state(job, state(job.status)),
+            "~why": "" if job.failure_reason is None else job.failure_reason.label,
+            "~queue": safe(job.queue),
+            "~type": safe(job.type_key),
+            ">tries": str(job.attempt_count),
+            "worker": safe((job.worker_id or "-")[-8:]),
+            ">prio": str(job.priority),
+            ">took": span(job.duration_ms),
+            "~tags": safe(job.tags or ""),
+            "~error": safe(job.error_type or ""),
+            "when": age(job.finished_at or job.started_at or job.due_at, now),
+        }
+        rows.append([cells[column] for column in columns])
+    out.print(table(columns, rows))
     print_more(out, page.after)
 
 

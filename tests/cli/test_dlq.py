@@ -72,6 +72,18 @@ def test_tables_fit_80_columns_with_whole_ids(cli: Cli, fake: FakeRepairs, monke
         assert all(line.startswith(("-", "  ")) or "Traceback" in line for line in wide), wide
 
 
+def test_when_room_is_short_names_are_cut_and_ages_are_not(
+    cli: Cli, fake: FakeRepairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.stopped(type_key="billing.invoice.create-and-send.v1", queue="a-queue-with-a-long-name", error_type="E" * 60)
+    for width in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = cli("dlq", "list").out.splitlines()
+        assert max(len(line) for line in lines) <= width
+        assert lines[2].rstrip().endswith(" ago")
+        assert "…" in lines[2]
+
+
 def test_a_stopped_job_is_shown_whole_with_what_a_resurrection_would_risk(cli: Cli, fake: FakeRepairs) -> None:
     job = full(fake)
     holder = fake.add(idempotency_key="k")
