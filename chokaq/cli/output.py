@@ -86,7 +86,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | No
             # Only a column that may wrap is made narrower; its cells forbid it themselves, so they are cut instead.
             no_wrap=not elastic,
             overflow="ellipsis",
-            min_width=len(name) if elastic else widest,
+            min_width=min(len(name), 4) if elastic else widest,
         )
     for row in cells:
         made.add_row(*(unwrapped(cell) for cell in row))
