@@ -44,4 +44,6 @@ def refusal(answer: "RepairAnswer") -> str:
         case "key_conflict":
             return f"unchanged: the live job {answer.holder} holds its key; --without-key resurrects it without one"
         case _:
-            return "has ended; unchanged" if answer.status is None else f"is {answer.status.label}; unchanged"
+            if answer.status is None:
+                return "has ended, or is a maintenance process; unchanged"
+            return f"is {answer.status.label}; unchanged"

@@ -181,7 +181,7 @@ def purge(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete stopped jobs for good; the audit log keeps that they were.
+    """Delete stopped jobs for good (by id succeeded ones, too); the audit log keeps that they were.
 
     It has to be confirmed. Exit code 1 when a job could not be purged.
     """

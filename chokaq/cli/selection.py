@@ -94,8 +94,8 @@ class Selection:
 
 def explain(preview: "Preview") -> list[str]:
     """A preview in sentences."""
-    more = "more than " if preview.more else ""
-    lines = [f"{more}{preview.matched:,} {'job matches' if preview.matched == 1 else 'jobs match'}."]
+    further = " There may be more: it looked no further." if preview.more else ""
+    lines = [f"{preview.matched:,} {'job matches' if preview.matched == 1 else 'jobs match'}.{further}"]
     if preview.truncated:
         lines.append(f"Only the newest {preview.affected:,} are touched at once (--max).")
     if preview.sample:

@@ -37,7 +37,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     matched: int
     """Counted up to 10,000."""
     more: bool
-    """True when there are more than were counted."""
+    """True when there are more than were counted, or jobs too old for a search to look at."""
     maximum: int
     """Jobs the action touches at most."""
     ids: list[str]
@@ -85,21 +85,29 @@ def preview_jobs(
     """
     if not 1 <= maximum <= MAX_BATCH:
         raise OperationError(f"an action by filter touches at most 1 to {MAX_BATCH:,} jobs, not {maximum:,}")
-    if action not in (Action.RESURRECT, Action.DROP):
+    without_dropped = action in (Action.RESURRECT, Action.DROP)
+    if without_dropped and where.status == JobStatus.DROPPED:
+        raise OperationError("a dropped job never runs again: purge it, or enqueue its work anew")
+    if where.status is not None or not without_dropped:
         found = session.preview_dlq(where, maximum)
         return Preview(action=action, matched=found.matched, more=found.more, maximum=maximum, ids=found.ids)
-    if where.status == JobStatus.DROPPED:
-        raise OperationError("a dropped job never runs again: purge it, or enqueue its work anew")
-    statuses = _REVERSIBLE if where.status is None else (where.status,)
-    parts = [session.preview_dlq(msgspec.structs.replace(where, status=status), maximum) for status in statuses]
+    parts = [session.preview_dlq(msgspec.structs.replace(where, status=status), maximum) for status in _REVERSIBLE]
     matched = sum(part.matched for part in parts)
     return Preview(
         action=action,
         matched=min(matched, COUNTED),
         more=matched > COUNTED or any(part.more for part in parts),
         maximum=maximum,
-        ids=sorted((job_id for part in parts for job_id in part.ids), reverse=True)[:maximum],
+        ids=_newest({job_id for part in parts for job_id in part.ids}, session.preview_dlq(where, MAX_BATCH).ids)[
+            :maximum
+        ],
     )
+
+
+def _newest(chosen: set[str], order: list[str]) -> list[str]:
+    """The chosen jobs in the order in which they stopped, as far as `order` tells it; the rest by id."""
+    known = [job_id for job_id in order if job_id in chosen]
+    return known + sorted(chosen.difference(known), reverse=True)
 
 
 def resurrect_jobs(
@@ -137,5 +145,5 @@ def drop_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
 
 
 def purge_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
-    """Delete 1 to 1,000 jobs from the DLQ, whatever their status there; the audit log keeps what they were. OperationError."""
+    """Delete 1 to 1,000 jobs that have ended, whatever their status; the audit log keeps what they were. OperationError."""
     return Repaired(session.purge_jobs(check_ids("purge", job_ids), who.actor, who.reason, request=new_id()))

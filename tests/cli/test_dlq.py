@@ -132,7 +132,7 @@ def test_a_preview_counts_and_names_the_newest(cli: Cli, fake: FakeRepairs) -> N
         "sample": jobs[:1:-1],
     }
     out = cli("dlq", "preview", "--tag", "vip").out
-    assert "13 jobs match.\n" in out
+    assert out.startswith("13 jobs match.\n")
     assert jobs[-1] in out
     assert "Only the newest 5 are touched at once" in cli("dlq", "preview", "--max", "5").out
 

@@ -100,7 +100,7 @@ def test_workers_are_drained(cli: Cli, fake: FakeRepairs) -> None:
     assert cli("workers", "drain", live, "-r", "reboot").out == f"{live} told to drain\n"
     ran = cli("workers", "drain", ended, new_id(), "--json", code=1)
     assert [worker["result"] for worker in ran.json["workers"]] == ["wrong_state", "unknown"]
-    assert f"{ended} has ended; unchanged" in cli("workers", "drain", ended, code=1).err
+    assert f"{ended} has ended, or is a maintenance process; unchanged" in cli("workers", "drain", ended, code=1).err
     assert "'x' is not a worker id" in cli("workers", "drain", "x", code=1).err
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chokaq.jobs.ids import is_id
-from chokaq.lifecycle.states import FailureReason, JobStatus
+from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.operations import (
     Action,
     OperationError,
@@ -89,7 +89,7 @@ def test_a_drop_needs_a_reason_and_is_final(fake: FakeRepairs) -> None:
     assert drop_jobs(fake.session, [job], ANNA).answers == [RepairAnswer(job, "wrong_state", JobStatus.DROPPED)]
 
 
-def test_a_purge_takes_whatever_stands_in_the_dlq_and_nothing_else(fake: FakeRepairs) -> None:
+def test_a_purge_takes_whatever_has_ended_and_nothing_that_lives(fake: FakeRepairs) -> None:
     dropped, waiting = fake.stopped(JobStatus.DROPPED), fake.add()
     assert [answer.result for answer in purge_jobs(fake.session, [dropped, waiting], ANNA).answers] == [
         "accepted",
@@ -170,9 +170,12 @@ def test_dropped_jobs_do_not_stand_in_the_way_of_a_resurrection_by_filter(fake: 
     assert preview_jobs(fake.session, DlqFilter(), Action.PURGE, 3).matched == 3
 
 
-def test_the_newest_of_all_states_come_first(fake: FakeRepairs) -> None:
+def test_the_last_to_stop_come_first_whatever_their_states_and_ids(fake: FakeRepairs) -> None:
     jobs = [fake.stopped(status) for status in (JobStatus.ZOMBIE, JobStatus.FAILED, JobStatus.ZOMBIE)]
-    assert preview_jobs(fake.session, DlqFilter(), Action.RESURRECT, 2).ids == [jobs[2], jobs[1]]
+    late = fake.add(
+        id="0" * 26, pillar=Pillar.DLQ, status=JobStatus.FAILED, finished_at=NOW, failure_reason=FailureReason.TIMEOUT
+    )
+    assert preview_jobs(fake.session, DlqFilter(), Action.RESURRECT, 3).ids == [late, jobs[2], jobs[1]]
     only = preview_jobs(fake.session, DlqFilter(status=JobStatus.ZOMBIE), Action.RESURRECT, 1)
     assert (only.ids, only.matched) == ([jobs[2]], 2)
 

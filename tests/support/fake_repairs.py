@@ -118,7 +118,7 @@ class FakeRepairs:
 
     def preview_dlq(self, where: DlqFilter, limit: int = 100) -> DlqPreview:
         self.previews.append(where)
-        found = sorted((job.id for job in self.jobs.values() if _matches(job, where)), reverse=True)
+        found = [job.id for job in sorted(self.jobs.values(), key=_stopped, reverse=True) if _matches(job, where)]
         answer = DlqPreview(min(len(found), COUNTED), len(found) > COUNTED, found[:limit])
         self.between()
         return answer
@@ -172,7 +172,7 @@ class FakeRepairs:
         answers = []
         for job_id in job_ids:
             job = self.jobs.get(job_id)
-            if job is None or job.pillar != Pillar.DLQ:
+            if job is None or job.pillar == Pillar.HOT:
                 answers.append(_refused(job_id, job))
             else:
                 del self.jobs[job_id]
@@ -214,6 +214,10 @@ class _FakeStore:
         return NOW
 
 
+def _stopped(job: JobView) -> tuple[datetime, str]:
+    return job.finished_at or NOW, job.id
+
+
 def _refused(job_id: str, job: JobView | None) -> RepairAnswer:
     return RepairAnswer(job_id, "unknown") if job is None else RepairAnswer(job_id, "wrong_state", job.status)
 
@@ -235,6 +239,6 @@ def _matches(job: JobView, where: DlqFilter) -> bool:
         and where.status in (None, job.status)
         and (where.tag is None or where.tag in (job.tags or ""))
         and (where.failed_from is None or stopped >= where.failed_from)
-        and (where.failed_until is None or stopped <= where.failed_until)
+        and (where.failed_until is None or stopped < where.failed_until)
         and (where.search is None or any(where.search in text for text in texts))
     )
