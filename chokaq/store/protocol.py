@@ -197,7 +197,9 @@ class Session(Protocol):
         """Outcome counters of the last `since_ms` milliseconds, summed over slots, oldest first."""
         ...
 
-    # ── repairs: one AuditLog row with before and after per thing changed; `request` as in `cancel_jobs` ──────────────────
+    # ── operators: repairs ────────────────────────────────────────────────────────────────────────────────────────────
+    # Each needs an actor and writes one AuditLog row per job changed, with before and after, in the same transaction. `request`:
+    # a ULID minted before the first try; a repeat answers `accepted` for what the first try did, even if the job moved on since.
     def resurrect_jobs(
         self,
         job_ids: Sequence[str],
@@ -208,38 +210,42 @@ class Session(Protocol):
         without_key: bool = False,
         request: str | None = None,
     ) -> list[RepairAnswer]:
-        """DLQ (Failed, Cancelled, Zombie) → Pending, edited; attempts and crashes 0, fresh age, lease carried on (design §7).
+        """DLQ (Failed, Cancelled, Zombie) → Pending, due at once: attempts and crashes 0, a fresh age, the lease number carried on.
 
-        A job whose idempotency key another live job holds stays: `key_conflict`, unless `without_key` leaves its key behind.
+        Priority, key, headers, tags, creator and owner stay, save for `edits`. When another live job holds its key a job answers
+        `key_conflict` and stays as it is; `without_key` gives the key up instead. Failed attempts stay readable.
         """
         ...
 
     def drop_jobs(
         self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, request: str | None = None
     ) -> list[RepairAnswer]:
-        """DLQ (Failed, Cancelled, Zombie) → Dropped: kept, and never run again."""
+        """DLQ (Failed, Cancelled, Zombie) → Dropped, for good; why it failed stays readable."""
         ...
 
     def purge_jobs(
         self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, request: str | None = None
     ) -> list[RepairAnswer]:
-        """Delete jobs from the DLQ, with keys, notes and attempts; their audit rows stay."""
+        """Delete jobs of Archive or DLQ with their keys, notes and attempts. Live ones: `wrong_state`."""
         ...
 
     def preview_dlq(self, where: DlqFilter, limit: int = 100) -> DlqPreview:
-        """Count the jobs a filter means, up to 10,000, and name the newest `limit` (1 to 1,000) of them. Reads no payload."""
+        """What a filter of the DLQ means now. 1 ≤ limit ≤ 1,000 ids. Never reads payloads."""
         ...
 
     def edit_job(
         self, job_id: str, edits: Edits, actor: str, reason: str | None = None, *, request: str | None = None
     ) -> RepairAnswer:
-        """Change a job that is Pending, or stands in the DLQ and is not Dropped, where it stands."""
+        """Change payload (with its hash), tags or priority of a job that is Pending, or Failed, Cancelled or Zombie."""
         ...
 
     def drain_worker(
         self, worker_id: str, actor: str, reason: str | None = None, *, request: str | None = None
     ) -> RepairAnswer:
-        """Tell a live worker to drain: it claims nothing new, lets its jobs finish, ends, and is replaced."""
+        """Ask a worker to end once its replacement is there: its fetches tell it.
+
+        `wrong_state`: it has ended, or is a maintenance process, which fetches nothing.
+        """
         ...
 
     def close(self) -> None:

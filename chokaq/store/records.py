@@ -101,6 +101,8 @@ class Fetch(msgspec.Struct, frozen=True):
     cancellations: list[Cancellation]
     next_due_ms: int | None
     """Milliseconds to the next due job of the queue; 0 when ready jobs wait; None when nothing waits."""
+    draining: bool = False
+    """An operator asked this worker to end: it goes on until its replacement is there."""
 
 
 class Registration(msgspec.Struct, frozen=True):
@@ -332,6 +334,13 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     reason: FailureReason | None = None
     tag: str | None = None
     """Text contained in the tags; `%`, `_` and `[` stand for themselves."""
+    failed_from: datetime | None = None
+    """Stopped at this instant or later: the DLQ only, like `reason`."""
+    failed_until: datetime | None = None
+    """Stopped before this instant: the DLQ only."""
+    search: str | None = None
+    """Text contained in id, type, tags, error type or error message: no wildcards, ASCII letters in either case. Looks at the
+    newest 10,000 jobs (by id) that fit the rest of the filter."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -382,6 +391,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
     ended_cause: str | None
     figures: Figures
+    drain_at: datetime | None = None
+    """When an operator asked it to end."""
 
 
 class CancelAnswer(msgspec.Struct, frozen=True):

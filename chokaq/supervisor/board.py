@@ -29,6 +29,8 @@ _AWAY = 13
 """The first word behind the worker id. 1: the store does not answer; a wiped slot says that it does."""
 _PATIENT = 14
 """Written by the supervisor alone. 1: the drain that TERM asks for has no hurry."""
+_REPLACE = 15
+"""1: an operator wants the child replaced."""
 _WRITING = 1
 _READ_TRIES = 5
 _ENTRY = struct.Struct("=qd26s")
@@ -66,6 +68,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     memory_kb: int = 0
     reaches_store: bool = True
     """False while the store does not answer this child."""
+    asks_replacement: bool = False
+    """An operator wants it to end: it goes on until another stands in its place."""
     handlers: tuple[Running, ...] = ()
 
     def overdue(self, now: float) -> list[Held]:
@@ -126,6 +130,10 @@ class BoardSlot:
     def draining(self) -> None:
         """Tell that the child claims no more."""
         self._words[self._base + _STATE] = SlotState.DRAINING
+
+    def ask_replacement(self) -> None:
+        """Tell that an operator wants this child to end."""
+        self._words[self._base + _REPLACE] = 1
 
     def pulse(self, *, loop_lag_ms: int, running: int, buffered: int, completed: int, memory_kb: int) -> None:
         """Write the figures, then stamp the time: a fresh stamp never stands over figures older than the one before."""
@@ -220,6 +228,7 @@ class Board:
             completed=header[_COMPLETED],
             memory_kb=header[_MEMORY],
             reaches_store=self.reaches_store(number),
+            asks_replacement=bool(self.words[base + _REPLACE]),
             handlers=self._read_handlers(base, min(self.runners, header[_HIGH])),
         )
 

@@ -23,7 +23,7 @@ class Verdict(Enum):
     STALLED = auto()
     """Its event loop has not turned for stall_limit: kill now."""
     SPENT = auto()
-    """Its max_jobs or max_memory is reached: recycle."""
+    """Its max_jobs or max_memory is reached, or an operator asked it to end: recycle."""
 
 
 def judge(child: Child, board: Snapshot, queue: QueueSettings, now: float) -> Verdict:
@@ -34,6 +34,8 @@ def judge(child: Child, board: Snapshot, queue: QueueSettings, now: float) -> Ve
         return Verdict.STALLED
     if board.overdue(now):
         return Verdict.OVERDUE
+    if board.asks_replacement:
+        return Verdict.SPENT
     if queue.max_jobs is not None and board.completed >= queue.max_jobs:
         return Verdict.SPENT
     if queue.max_memory is not None and board.memory_kb * 1024 > queue.max_memory:

@@ -77,6 +77,7 @@ class Engine:
         self._told_to_stop = False
         self._hurried = False
         self._retired = False
+        self._asked_replacement = False
         self._orphaned = False
 
     # ── life ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,6 +230,10 @@ class Engine:
             self._retired = True
             _log.warning("worker_retired", queue=self._queue.name, worker=self._worker.worker_id)
             self._stop_claiming()
+        if fetch.draining and not self._asked_replacement:
+            self._asked_replacement = True
+            _log.info("drain_asked", queue=self._queue.name, worker=self._worker.worker_id)
+            self._slot.ask_replacement()
         self._desk.pump()
         self._desk.pass_on_suspects()
 

@@ -62,3 +62,7 @@ class StatusSlot(Protocol):
     def draining(self) -> None:
         """The child claims no more."""
         ...
+
+    def ask_replacement(self) -> None:
+        """An operator wants this worker to end: it goes on claiming until the supervisor has put another in its place."""
+        ...

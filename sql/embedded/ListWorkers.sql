@@ -4,7 +4,7 @@
 
 -- name: list
 SELECT WorkerId, Queue, Host, Pid, Version, Slot, MaxWorkers, StartedAtUtc, HeartbeatUtc, EndedAtUtc, EndedCause, Running, Buffered,
-       LoopLagMs, MemoryKb
+       LoopLagMs, MemoryKb, DrainAtUtc
 FROM Workers
 WHERE :ended OR EndedAtUtc IS NULL
 ORDER BY StartedAtUtc DESC, WorkerId DESC LIMIT 1000;

@@ -6,7 +6,7 @@ GO
 -- Parameters: @Ended 1: ended ones too.
 -- Result: WorkerId, Queue, Host, Pid, Version, Slot, MaxWorkers, StartedAtUtc, HeartbeatUtc, HeartbeatAgeMs, EndedAtUtc,
 --   EndedCause, Running,
---   Buffered, LoopLagMs, MemoryKb.
+--   Buffered, LoopLagMs, MemoryKb, DrainAtUtc.
 -- Table order: Workers.
 CREATE OR ALTER PROCEDURE chokaq.ListWorkers
     @Ended bit
@@ -20,7 +20,7 @@ BEGIN
            CASE WHEN w.HeartbeatUtc < @Now THEN DATEDIFF_BIG(MILLISECOND, w.HeartbeatUtc, @Now) ELSE 0 END AS HeartbeatAgeMs,
            w.EndedAtUtc AS EndedAtUtc, w.EndedCause AS EndedCause, w.Running AS Running, w.Buffered AS Buffered,
                w.LoopLagMs AS LoopLagMs,
-           w.MemoryKb AS MemoryKb
+           w.MemoryKb AS MemoryKb, w.DrainAtUtc AS DrainAtUtc
     FROM chokaq.Workers w
     WHERE @Ended = 1 OR w.EndedAtUtc IS NULL
     ORDER BY w.StartedAtUtc DESC, w.WorkerId DESC;

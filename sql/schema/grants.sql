@@ -46,6 +46,12 @@ GRANT EXECUTE ON chokaq.ListHotQueues TO chokaq_operator;
 GRANT EXECUTE ON chokaq.CancelJobs TO chokaq_operator;
 GRANT EXECUTE ON chokaq.SetQueue TO chokaq_operator;
 GRANT EXECUTE ON chokaq.EnqueueJobs TO chokaq_operator;
+GRANT EXECUTE ON chokaq.ResurrectJobs TO chokaq_operator;
+GRANT EXECUTE ON chokaq.DropJobs TO chokaq_operator;
+GRANT EXECUTE ON chokaq.PurgeJobs TO chokaq_operator;
+GRANT EXECUTE ON chokaq.PreviewDLQ TO chokaq_operator;
+GRANT EXECUTE ON chokaq.EditJob TO chokaq_operator;
+GRANT EXECUTE ON chokaq.DrainWorker TO chokaq_operator;
 GRANT SELECT ON chokaq.Jobs TO chokaq_operator;
 GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_reader;
@@ -58,5 +64,6 @@ GRANT EXECUTE ON chokaq.ListAttempts TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListAudit TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListBuckets TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListHotQueues TO chokaq_reader;
+GRANT EXECUTE ON chokaq.PreviewDLQ TO chokaq_reader;
 GRANT SELECT ON chokaq.Jobs TO chokaq_reader;
 GO

@@ -2,8 +2,14 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from chokaq.lifecycle.states import Answer, DeathCause, FailureReason, JobStatus
 from chokaq.store.records import CrashPolicy, Held
+from chokaq.store.repairs import Edits
+
+STOPPED = (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.ZOMBIE)
+"""What an operator may bring back, drop or edit in the DLQ."""
 
 LATER = 3_600_000
 """A delay no test run reaches: such a job is not ready until it is aged."""
@@ -26,12 +32,17 @@ class ModelJob:
     reason: FailureReason | None = None
     cancel_requested: bool = False
     silent: bool = False
+    ended: int = 0
+    """How often it has stopped or succeeded: each time is counted, once and for ever."""
     due: int = 0
     """Observed after each step that sets it, in milliseconds."""
+    tags: str | None = None
     outcomes: dict[int, tuple[str, Answer]] = field(default_factory=dict)
     """Lease → the holder write that ended it and its answer, for repeats."""
     crashed_leases: set[int] = field(default_factory=set)
     """Leases under which its owner died: they have a JobAttempts row that no holder wrote."""
+    revived_leases: set[int] = field(default_factory=set)
+    """Leases it was resurrected under: what the DLQ row showed of them is gone."""
 
     @property
     def live(self) -> bool:
@@ -45,6 +56,7 @@ class ModelJob:
     def end(self, status: JobStatus, reason: FailureReason | None) -> None:
         """To Archive or DLQ."""
         self.status, self.reason, self.silent = status, reason, False
+        self.ended += 1
 
     def wait(self, *, ready: bool) -> None:
         """Back to Pending."""
@@ -80,6 +92,9 @@ class Model:
 
     jobs: dict[str, ModelJob] = field(default_factory=dict)
     ended_workers: set[str] = field(default_factory=set)
+    succeeded: int = 0
+    purged: int = 0
+    """Endings of jobs that are gone."""
 
     def holder_of(self, key: str) -> ModelJob | None:
         """The live job of an active key."""
@@ -100,7 +115,9 @@ class Model:
 
     def start(self, held: Held) -> Answer:
         """Fetched → Processing."""
-        job = self.jobs[held.id]
+        job = self.jobs.get(held.id)
+        if job is None:
+            return Answer.STALE
         if job.held_by(held) and job.status is JobStatus.FETCHED:
             job.status, job.attempts, job.silent = JobStatus.PROCESSING, job.attempts + 1, False
             return Answer.APPLIED
@@ -108,13 +125,16 @@ class Model:
 
     def settle(self, held: Held, outcome: str) -> set[Answer]:
         """Succeed, fail, end cancelled, retry, release. One answer, save where two would both be true."""
-        job = self.jobs[held.id]
+        job = self.jobs.get(held.id)
+        if job is None:
+            return {Answer.STALE}
         from_fetched = outcome in ("fail", "end_cancelled", "release")
         if not job.held_by(held) or (job.status is JobStatus.FETCHED and not from_fetched):
             return self._late(job, held, outcome)
         answer = Answer.APPLIED
         if outcome == "succeed":
             job.end(JobStatus.SUCCEEDED, None)
+            self.succeeded += 1
         elif outcome == "fail":
             job.end(JobStatus.FAILED, FailureReason.FATAL_ERROR)
         elif outcome == "end_cancelled":
@@ -132,6 +152,14 @@ class Model:
     def _late(self, job: ModelJob, held: Held, outcome: str) -> set[Answer]:
         """A repeat answers as its first call did, as long as the evidence lasts; anything else is stale."""
         mine, answer = job.outcomes.get(held.lease, (None, None))
+        if job.status is JobStatus.DROPPED and job.lease == held.lease:
+            # The row shows neither what was asked for nor that it waits.
+            return {Answer.STALE}
+        if held.lease in job.revived_leases:
+            # Only its JobAttempts row still tells of that lease, and that it waits in Hot under it.
+            waits = outcome == "release" and job.lease == held.lease and job.status is JobStatus.PENDING
+            tried = outcome == "retry" and (mine == "retry" or held.lease in job.crashed_leases)
+            return {Answer.APPLIED} if waits or tried else {Answer.STALE}
         here = job.lease == held.lease
         ended_cancelled = here and job.status is JobStatus.CANCELLED
         also = {Answer.CANCELLED} if ended_cancelled and outcome in ("retry", "release") else set()
@@ -162,6 +190,58 @@ class Model:
         job.end(JobStatus.CANCELLED, FailureReason.CANCELLED)
         return "cancelled"
 
+    @property
+    def stopped(self) -> int:
+        """How often a job went to the DLQ."""
+        return sum(job.ended for job in self.jobs.values()) + self.purged - self.succeeded
+
+    def resurrect(self, job_id: str, without_key: bool) -> tuple[str, str | None]:
+        """What ResurrectJobs answers, and who holds the key."""
+        job = self.jobs[job_id]
+        if job.status not in STOPPED:
+            return "wrong_state", None
+        holder = None if job.key is None or without_key else self.holder_of(job.key)
+        if holder is not None:
+            return "key_conflict", holder.id
+        if without_key:
+            job.key = None
+        job.revived_leases.add(job.lease)
+        job.attempts = job.crashes = 0
+        job.reason, job.cancel_requested = None, False
+        job.wait(ready=True)
+        return "accepted", None
+
+    def drop(self, job_id: str) -> str:
+        """What DropJobs answers."""
+        job = self.jobs[job_id]
+        if job.status not in STOPPED:
+            return "wrong_state"
+        job.status = JobStatus.DROPPED
+        return "accepted"
+
+    def purge(self, job_id: str) -> str:
+        """What PurgeJobs answers."""
+        job = self.jobs[job_id]
+        if job.live:
+            return "wrong_state"
+        self.purged += self.jobs.pop(job_id).ended
+        return "accepted"
+
+    def edit(self, job_id: str, edits: Edits) -> str:
+        """What EditJob answers."""
+        job = self.jobs[job_id]
+        if job.status not in (JobStatus.PENDING, *STOPPED):
+            return "wrong_state"
+        self.change(job, edits)
+        return "accepted"
+
+    @staticmethod
+    def change(job: ModelJob, edits: Edits) -> None:
+        """Lay the edits over the job."""
+        for name, value in msgspec.structs.asdict(edits).items():
+            if value is not msgspec.UNSET:
+                setattr(job, name, value)
+
     def die(self, worker: str, cause: DeathCause, culprits: list[Held], policy: CrashPolicy) -> None:
         """ReleaseWorker."""
         self.ended_workers.add(worker)
@@ -172,5 +252,6 @@ class Model:
                 job.crash(policy)
             elif cause is DeathCause.LIMIT and Held(job.id, job.lease) in culprits and not job.cancel_requested:
                 job.end(JobStatus.FAILED, FailureReason.TIMEOUT)
+                job.crashed_leases.add(job.lease)
             else:
                 job.refund()

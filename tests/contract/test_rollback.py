@@ -8,14 +8,17 @@ from chokaq.lifecycle.states import DeathCause, FailureReason, JobStatus, KeySco
 from chokaq.store.errors import StoreError
 from chokaq.store.protocol import Session
 from chokaq.store.records import (
+    Beat,
     CrashPolicies,
     CrashPolicy,
     Failure,
+    Figures,
     Held,
     QueueChange,
     Release,
     Retry,
 )
+from chokaq.store.repairs import Edits
 from tests.support.holder import Holder
 from tests.support.jobs import ERROR, death, new_job, new_jobs
 from tests.support.lab import Lab, Verb
@@ -134,6 +137,104 @@ def test_a_move_that_cannot_take_one_of_its_steps_has_not_happened(
     assert lab.snapshot() == after
 
 
+def _stopped(session: Session) -> list[str]:
+    """Three failed jobs, each with a key, a note and an attempt."""
+    session.enqueue_jobs([new_job(idempotency_key=f"k{n}", key_scope=KeyScope.RETAINED) for n in range(3)])
+    holder = Holder(session)
+    held = holder.take(3)
+    session.keep_alive(holder.worker, [Beat(h.id, h.lease, 5, "note") for h in held], Figures())
+    _failures(holder, held)
+    return [h.id for h in held]
+
+
+REQUEST = "01J00000000000000000000001"
+EDITS = Edits(payload="[]", tags="new", priority=3)
+Repair = Callable[[Session, list[str]], object]
+REPAIRS: list[tuple[str, Repair, list[tuple[str, Verb]]]] = [
+    (
+        "resurrect",
+        lambda session, ids: session.resurrect_jobs(ids, "ann", edits=EDITS),
+        [("JobsHot", "INSERT"), ("JobsDLQ", "DELETE"), ("AuditLog", "INSERT")],
+    ),
+    (
+        "resurrect_without_key",
+        lambda session, ids: session.resurrect_jobs(ids, "ann", without_key=True),
+        [("JobsHot", "INSERT"), ("JobsDLQ", "DELETE"), ("JobKeys", "DELETE"), ("AuditLog", "INSERT")],
+    ),
+    ("drop", lambda session, ids: session.drop_jobs(ids, "ann"), [("JobsDLQ", "UPDATE"), ("AuditLog", "INSERT")]),
+    (
+        "purge",
+        lambda session, ids: session.purge_jobs(ids, "ann"),
+        [
+            ("JobsDLQ", "DELETE"),
+            ("JobKeys", "DELETE"),
+            ("JobNotes", "DELETE"),
+            ("JobAttempts", "DELETE"),
+            ("AuditLog", "INSERT"),
+        ],
+    ),
+    (
+        "edit",
+        lambda session, ids: session.edit_job(ids[0], EDITS, "ann", request=REQUEST),
+        [("JobsDLQ", "UPDATE"), ("AuditLog", "INSERT")],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("repair", "table", "verb"),
+    [
+        pytest.param(repair, table, verb, id=f"{name}-{verb.lower()}-{table}")
+        for name, repair, steps in REPAIRS
+        for table, verb in steps
+    ],
+)
+def test_a_repair_that_cannot_take_one_of_its_steps_has_not_happened(
+    session: Session, lab: Lab, repair: Repair, table: str, verb: Verb
+) -> None:
+    """C28, C48: nothing is repaired without its audit row, and no audit row stands without its repair."""
+    ids = _stopped(session)
+    before = lab.snapshot()
+
+    with lab.broken(table, verb), pytest.raises(StoreError):
+        repair(session, ids)
+
+    assert lab.snapshot() == before
+    lab.check_invariants()
+    # The session lives on, and the repeat does the whole of it.
+    repair(session, ids)
+    after = lab.snapshot()
+    assert after != before
+    repair(session, ids)
+    assert lab.snapshot() == after
+
+
+@pytest.mark.parametrize(("table", "verb"), [("JobsHot", "UPDATE"), ("AuditLog", "INSERT")])
+def test_an_edit_of_a_waiting_job_without_its_audit_row_has_not_happened(
+    session: Session, lab: Lab, table: str, verb: Verb
+) -> None:
+    [answer] = session.enqueue_jobs([new_job()])
+    before = lab.snapshot()
+
+    with lab.broken(table, verb), pytest.raises(StoreError):
+        session.edit_job(answer.id, EDITS, "ann")
+
+    assert lab.snapshot() == before
+    assert session.edit_job(answer.id, EDITS, "ann").result == "accepted"
+
+
+@pytest.mark.parametrize(("table", "verb"), [("Workers", "UPDATE"), ("AuditLog", "INSERT")])
+def test_a_worker_is_not_drained_without_the_audit_row(session: Session, lab: Lab, table: str, verb: Verb) -> None:
+    holder = Holder(session)
+    before = lab.snapshot("Workers", "AuditLog")
+
+    with lab.broken(table, verb), pytest.raises(StoreError):
+        session.drain_worker(holder.id, "ann")
+
+    assert lab.snapshot("Workers", "AuditLog") == before
+    assert session.drain_worker(holder.id, "ann").result == "accepted"
+
+
 @pytest.mark.parametrize("table", ["JobsHot", "JobKeys"])
 def test_an_enqueue_that_fails_halfway_leaves_neither_job_nor_key(session: Session, lab: Lab, table: str) -> None:
     jobs = [new_job(), new_job(idempotency_key="k", key_scope=KeyScope.RETAINED), new_job()]
@@ -171,8 +272,6 @@ def test_a_setting_without_its_audit_row_is_not_set(session: Session, lab: Lab) 
 
 @pytest.mark.parametrize("table", ["JobsArchive", "JobKeys", "JobNotes", "JobAttempts"])
 def test_a_purge_that_fails_halfway_keeps_the_job_whole(session: Session, lab: Lab, table: str) -> None:
-    from chokaq.store.records import Beat, Figures
-
     session.enqueue_jobs([new_job(idempotency_key="k", key_scope=KeyScope.RETAINED)])
     holder = Holder(session)
     held = holder.take_one()

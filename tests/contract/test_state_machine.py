@@ -1,12 +1,14 @@
-"""Hypothesis drives enqueue, fetch, start, settle, expire, crash and cancel against a plain model (tests/contract/model.py)."""
+"""Hypothesis drives enqueue, fetch, start, settle, expire, crash, cancel and repair against a plain model (model.py)."""
 
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule, run_state_machine_as_test
+from msgspec import UNSET
 
 from chokaq.lifecycle.states import Answer, DeathCause, FailureReason, JobStatus
+from chokaq.store.hashing import payload_hash
 from chokaq.store.protocol import Session
 from chokaq.store.records import (
     Beat,
@@ -18,6 +20,7 @@ from chokaq.store.records import (
     Release,
     Retry,
 )
+from chokaq.store.repairs import Edits, RepairAnswer
 from tests.contract.model import LATER, Model, ModelJob
 from tests.support.holder import Holder
 from tests.support.jobs import ERROR, QUEUE, death, new_job
@@ -26,6 +29,12 @@ from tests.support.lab import Lab
 TIMEOUT = 600_000
 POLICIES = st.sampled_from(
     [CrashPolicy(), CrashPolicy(on_crash="retry"), CrashPolicy(on_crash="retry", crash_limit=2, max_attempts=2)]
+)
+EDITS = st.builds(
+    Edits,
+    payload=st.sampled_from([UNSET, "1", "3"]),
+    tags=st.sampled_from([UNSET, None, "t"]),
+    priority=st.sampled_from([UNSET, 0, 50]),
 )
 OUTCOMES = st.sampled_from(["succeed", "fail", "end_cancelled", "retry", "release"])
 
@@ -81,6 +90,39 @@ class JobLife(RuleBasedStateMachine):
             [answer] = self.session.cancel_jobs([job_id], "ann", "enough")
             assert answer.result == self.model.cancel(job_id)
 
+    @rule(data=st.data(), edits=EDITS, without_key=st.booleans())
+    def resurrect(self, data: st.DataObject, edits: Edits, without_key: bool) -> None:
+        if self.model.jobs:
+            job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
+            [answer] = self.session.resurrect_jobs([job_id], "ann", edits=edits, without_key=without_key)
+            expected, holder = self.model.resurrect(job_id, without_key)
+            if expected == "accepted":
+                self.model.change(self.model.jobs[job_id], edits)
+            assert answer == RepairAnswer(job_id, expected, self.model.jobs[job_id].status, holder)
+            self.observe_due()
+
+    @rule(data=st.data())
+    def drop(self, data: st.DataObject) -> None:
+        if self.model.jobs:
+            job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
+            [answer] = self.session.drop_jobs([job_id], "ann")
+            assert answer == RepairAnswer(job_id, self.model.drop(job_id), self.model.jobs[job_id].status)
+
+    @rule(data=st.data())
+    def purge(self, data: st.DataObject) -> None:
+        if self.model.jobs:
+            job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
+            [answer] = self.session.purge_jobs([job_id], "ann")
+            expected, left = self.model.purge(job_id), self.model.jobs.get(job_id)
+            assert answer == RepairAnswer(job_id, expected, None if left is None else left.status)
+
+    @rule(data=st.data(), edits=EDITS.filter(lambda edits: not edits.is_empty))
+    def edit(self, data: st.DataObject, edits: Edits) -> None:
+        if self.model.jobs:
+            job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
+            answer = self.session.edit_job(job_id, edits, "ann")
+            assert answer == RepairAnswer(job_id, self.model.edit(job_id, edits), self.model.jobs[job_id].status)
+
     @rule(data=st.data())
     def its_time_comes(self, data: st.DataObject) -> None:
         waiting = sorted(
@@ -117,10 +159,11 @@ class JobLife(RuleBasedStateMachine):
 
     @rule(held=leases)
     def beat(self, held: Held) -> None:
-        job = self.model.jobs[held.id]
+        job = self.model.jobs.get(held.id)
         answers, _ = self.session.keep_alive(self.workers[0].worker, [Beat(held.id, held.lease)], Figures())
-        assert answers == [Answer.APPLIED if job.held_by(held) else Answer.STALE]
-        if job.held_by(held):
+        is_held = job is not None and job.held_by(held)
+        assert answers == [Answer.APPLIED if is_held else Answer.STALE]
+        if job is not None and is_held:
             job.silent = False
 
     @rule(held=leases, outcome=OUTCOMES, twice=st.booleans())
@@ -195,15 +238,26 @@ class JobLife(RuleBasedStateMachine):
         rows |= {row["Id"]: {**row, "Status": 3} for row in self.lab.rows("JobsArchive")}
         rows |= {row["Id"]: row for row in self.lab.rows("JobsDLQ")}
         assert {key: _facts(row) for key, row in rows.items()} == {
-            job.id: (job.status.value, job.lease, job.attempts, job.crashes, job.reason)
+            job.id: (
+                job.status.value,
+                job.lease,
+                job.attempts,
+                job.crashes,
+                job.reason,
+                job.priority,
+                job.payload,
+                payload_hash(job.payload),
+                job.tags,
+                job.key,
+            )
             for job in self.model.jobs.values()
         }
 
     @invariant()
     def the_counters_equal_what_happened(self) -> None:
-        archived, stopped = self.lab.count("JobsArchive"), self.lab.count("JobsDLQ")
+        """For ever: neither a resurrection nor a purge takes one back."""
         for view in self.session.list_queues():
-            assert (view.succeeded_total, view.failed_total) == (archived, stopped)
+            assert (view.succeeded_total, view.failed_total) == (self.model.succeeded, self.model.stopped)
 
     def observe_due(self) -> None:
         """Due times are the database's; the model takes them over after each step and orders by them."""
@@ -211,8 +265,9 @@ class JobLife(RuleBasedStateMachine):
             self.model.jobs[row["Id"]].due = row["DueAtUtc"]
 
 
-def _facts(row: dict[str, Any]) -> tuple[int, int, int, int, int | None]:
-    return row["Status"], row["LeaseNumber"], row["AttemptCount"], row["CrashCount"], row.get("FailureReason")
+def _facts(row: dict[str, Any]) -> tuple[Any, ...]:
+    names = "Status LeaseNumber AttemptCount CrashCount FailureReason Priority Payload PayloadHash Tags IdempotencyKey"
+    return tuple(row.get(name) for name in names.split())
 
 
 def _slow(policy: CrashPolicy) -> CrashPolicy:

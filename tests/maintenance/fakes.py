@@ -194,6 +194,9 @@ class FakeSlot:
     def draining(self) -> None:
         """Nothing."""
 
+    def ask_replacement(self) -> None:
+        """Nothing: a maintenance process never fetches."""
+
 
 class Boss:
     """The supervisor's end of the channel."""

@@ -52,10 +52,12 @@ def test_everything_a_child_tells_is_read_back(board: Board) -> None:
     age = read.pulse_age_ms(now)
     assert age is not None
     assert 0 <= age < 5_000
+    assert not read.asks_replacement
     slot.end(0)
     slot.draining()
+    slot.ask_replacement()
     read = board.read(number)
-    assert (read.state, len(read.handlers)) == (SlotState.DRAINING, 1)
+    assert (read.state, len(read.handlers), read.asks_replacement) == (SlotState.DRAINING, 1, True)
 
 
 def test_a_slot_of_a_dead_child_is_wiped_before_its_next_use(board: Board) -> None:
@@ -64,8 +66,10 @@ def test_a_slot_of_a_dead_child_is_wiped_before_its_next_use(board: Board) -> No
         read = board.read(number)
         assert (read.worker_id, read.handlers, read.pulse_at, read.completed) == (None, (), None, 0)
         assert read.reaches_store
+        assert not read.asks_replacement
         slot = board.slot(number)
         slot.reaches_store(False)
+        slot.ask_replacement()
         slot.identify(WORKER)
         slot.begin(5, Held("A" * 26, 1), 1.0)
         slot.pulse(loop_lag_ms=0, running=1, buffered=0, completed=9, memory_kb=1)

@@ -126,6 +126,30 @@ def test_a_job_longer_than_the_grace_outlasts_the_recycling_of_its_child(
     assert one.program.end() == 0
 
 
+def test_a_worker_that_an_operator_drains_is_replaced_and_finishes_what_it_runs(
+    shop: Callable[..., Shop], tmp_path: Path
+) -> None:
+    one, gate = shop(grace="5s"), tmp_path / "gate"
+    [long] = one.put("work.wait", 1, f'{{"file": "{gate}"}}')
+    [run] = one.wait_for_runs([long], 1)
+    [drained] = [worker for worker in one.session.list_workers() if worker.queue == "work"]
+    assert run.split()[-1] == str(drained.pid)
+    assert one.session.drain_worker(drained.worker_id, "ann", "leaks").result == "accepted"
+    one.program.wait("drain_started", pid=drained.pid)
+    one.program.wait("draining", queue="work")
+    first, second = one.ready("work", 2)
+    assert first == drained.pid
+    quick = one.put("work.quick", 5)
+    one.wait_for(quick, JobStatus.SUCCEEDED)
+    assert {run.split()[-1] for run in one.runs(*quick)} == {str(second)}
+    gate.touch()
+    one.wait_for([long], JobStatus.SUCCEEDED)
+    assert len(one.runs(long)) == 1
+    one.program.wait("child_died", pid=drained.pid)
+    assert one.program.end() == 0
+    assert len(one.ready("work", 2)) == 2
+
+
 def test_a_killed_child_frees_its_jobs_at_once_and_leaves_its_last_words(
     shop: Callable[..., Shop], tmp_path: Path
 ) -> None:

@@ -26,6 +26,20 @@ def assert_replaced_with_capacity_kept(program: FakeProgram, name: str) -> None:
     assert steps.index(("child_ready", second)) < steps.index(("drain_started", first))
 
 
+def test_a_child_that_an_operator_drains_is_replaced_before_it_leaves(start: Start) -> None:
+    program = start(TWO)
+    program.wait("child_ready", 3)
+    [drained] = program.events("child_ready", child="beta#1")
+    program.script("beta", replace=True, only_pid=drained["pid"])
+    program.wait("child_died")
+    assert_replaced_with_capacity_kept(program, "beta#1")
+    # Its successor is another worker, whom nobody asked to go.
+    assert [event["pid"] for event in program.events("child_died")] == [drained["pid"]]
+    assert len(program.events("child_forked")) == 4
+    assert not program.events("supervisor_not_ready")
+    assert program.end() == 0
+
+
 def test_usr2_replaces_every_child_one_at_a_time_and_keeps_the_capacity(start: Start) -> None:
     program = start(TWO)
     program.wait("child_ready", 3)

@@ -36,6 +36,8 @@ def child(**fields: object) -> Child:
         (Snapshot(pulse_at=99.0, completed=100), Verdict.SPENT),
         (Snapshot(pulse_at=99.0, memory_kb=977), Verdict.SPENT),
         (Snapshot(pulse_at=99.0, completed=99, memory_kb=976), Verdict.FINE),
+        (Snapshot(pulse_at=99.0, asks_replacement=True), Verdict.SPENT),
+        (Snapshot(pulse_at=99.0, asks_replacement=True, handlers=(LATE,)), Verdict.OVERDUE),
     ],
 )
 def test_the_verdict_on_a_child_at_second_100(board: Snapshot, verdict: Verdict) -> None:

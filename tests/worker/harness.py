@@ -41,6 +41,7 @@ class Slot:
         self.worker_id: str | None = None
         self.is_ready = asyncio.Event()
         self.is_draining = False
+        self.asked_replacement = 0
         self.reaches: bool | None = None
         self.begun: list[tuple[int, Held, float]] = []
         self.running: dict[int, Held] = {}
@@ -74,6 +75,9 @@ class Slot:
 
     def draining(self) -> None:
         self.is_draining = True
+
+    def ask_replacement(self) -> None:
+        self.asked_replacement += 1
 
 
 class Faults:

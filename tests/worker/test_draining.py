@@ -42,6 +42,32 @@ async def test_an_idle_child_drains_at_once(house: House) -> None:
         assert await child.drain() is ExitCode.DONE
 
 
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "full"])
+async def test_a_child_that_an_operator_drains_asks_for_its_replacement_and_works_on(
+    build: Callable[..., House], busy: bool
+) -> None:
+    """A full child is told as well: by the fetch of size zero that it makes every second."""
+    house = build(max_workers=1, prefetch=0)
+    go = asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send) -> None:
+        await go.wait()
+
+    ids = house.enqueue(2) if busy else []
+    async with house.child() as child:
+        await eventually(lambda: len(child.slot.running) == int(busy), "it is busy" if busy else "it is idle")
+        assert child.slot.asked_replacement == 0
+        assert child.slot.worker_id is not None
+        assert house.session.drain_worker(child.slot.worker_id, "ann").result == "accepted"
+        await eventually(lambda: child.slot.asked_replacement == 1, "it was told")
+        go.set()
+        ids += house.enqueue(1)
+        await eventually(lambda: all(house.stands(job) is Pillar.ARCHIVE for job in ids), "it works on")
+        assert not child.slot.is_draining
+        assert child.slot.asked_replacement == 1
+
+
 async def test_c26_near_the_end_of_the_grace_handlers_are_cancelled_and_their_jobs_refunded(
     build: Callable[..., House],
 ) -> None:

@@ -14,6 +14,7 @@ from chokaq.store.records import (
     QueueView,
     WorkerView,
 )
+from chokaq.store.repairs import COUNTED, MAX_PREVIEW, DlqFilter, DlqPreview, needle, since_1970
 from chokaq.store.sqlite.clock import from_ms, from_ms_or_none, now_ms
 from chokaq.store.sqlite.connection import Connected, document
 from chokaq.store.sqlite.statements import load
@@ -24,6 +25,9 @@ MAX_PAGE = 500
 _JOBS, _QUEUES, _HOT_QUEUES = load("ListJobs"), load("ListQueues"), load("ListHotQueues")["list"]
 _WORKERS, _ATTEMPTS = load("ListWorkers")["list"], load("ListAttempts")["list"]
 _AUDIT, _BUCKETS = load("ListAudit"), load("ListBuckets")["list"]
+_PREVIEW = load("PreviewDLQ")["matches"]
+_NEVER_MS = 1 << 60
+"""An end of time that no job reaches."""
 
 
 class ReadOperations(Connected):
@@ -42,12 +46,34 @@ class ReadOperations(Connected):
                 "status": where.status,
                 "type": where.type_key,
                 "reason": where.reason,
-                "tag": None if where.tag is None else f"%{_literal(where.tag)}%",
+                "tag": containing(where.tag),
+                "failed_from": since_1970("failed_from", where.failed_from),
+                "failed_until": since_1970("failed_until", where.failed_until),
+                "search": needle(where.search),
                 "limit": limit + 1,
             },
         )
         jobs = [job_view(row) for row in rows[:limit]]
         return Page(jobs, jobs[-1].id if len(rows) > limit else None)
+
+    def preview_dlq(self, where: DlqFilter, limit: int = 100) -> DlqPreview:
+        """How many jobs a filter of the DLQ means now, and the newest of them."""
+        until = since_1970("failed_until", where.failed_until)
+        rows = self._select(
+            _PREVIEW,
+            {
+                "queue": where.queue,
+                "type": where.type_key,
+                "reason": where.reason,
+                "status": where.status,
+                "tag": containing(where.tag),
+                "failed_from": since_1970("failed_from", where.failed_from) or 0,
+                "failed_until": _NEVER_MS if until is None else until,
+                "search": needle(where.search),
+            },
+        )
+        ids = [job_id for job_id, found in rows[:COUNTED] if found]
+        return DlqPreview(len(ids), len(rows) > COUNTED, ids[: max(1, min(limit, MAX_PREVIEW))])
 
     def list_queues(self) -> list[QueueView]:
         """Every queue that has a row in Queues or live jobs, by name."""
@@ -117,9 +143,11 @@ class ReadOperations(Connected):
                 ended_at=from_ms_or_none(ended_at),
                 ended_cause=cause,
                 figures=Figures(*figures),
+                drain_at=from_ms_or_none(drain_at),
             )
             for (
                 worker_id, queue, host, pid, version, slot, max_workers, started, heartbeat, ended_at, cause, *figures,
+                drain_at,
             ) in rows
         ]  # fmt: skip
 
@@ -175,6 +203,9 @@ class ReadOperations(Connected):
         ]
 
 
-def _literal(text: str) -> str:
-    """Text for a LIKE pattern in which the wildcards stand for themselves."""
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+def containing(text: str | None) -> str | None:
+    """A LIKE pattern for whatever contains the text, in which the wildcards stand for themselves; None for no text."""
+    if not text:
+        return None
+    literal = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{literal}%"

@@ -4,11 +4,18 @@ from chokaq.store.sqlite.client import ClientOperations
 from chokaq.store.sqlite.fetch import FetchOperation
 from chokaq.store.sqlite.maintenance import MaintenanceOperations
 from chokaq.store.sqlite.operators import OperatorOperations
+from chokaq.store.sqlite.repairs import RepairOperations
 from chokaq.store.sqlite.rescue import RescueOperations
 from chokaq.store.sqlite.worker import WorkerOperations
 
 
 class SqliteSession(
-    ClientOperations, FetchOperation, WorkerOperations, RescueOperations, MaintenanceOperations, OperatorOperations
+    ClientOperations,
+    FetchOperation,
+    WorkerOperations,
+    RescueOperations,
+    MaintenanceOperations,
+    OperatorOperations,
+    RepairOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; see there for every method."""

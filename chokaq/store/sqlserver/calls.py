@@ -73,7 +73,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
     },
     "ListJobs": {
         "Pillar": ascii_text(10), "Queue": NAME, "Status": INT, "Type": NAME, "Reason": INT, "Tag": text(1000), "Limit": INT,
-        "After": ID_OR_EMPTY,
+        "After": ID_OR_EMPTY, "FromMs": BIGINT, "UntilMs": BIGINT, "Search": text(1000),
     },
     "ListQueues": {"Queue": NAME},
     "ListWorkers": {"Ended": BIT},
@@ -81,6 +81,21 @@ PROCEDURES: dict[str, dict[str, Type]] = {
     "ListAudit": {"Target": NAME, "Limit": INT, "After": BIGINT},
     "ListBuckets": {"Queue": NAME, "SinceMs": BIGINT},
     "GetClock": {},
+    "ResurrectJobs": {
+        "Jobs": DOCUMENT, "Mask": INT, "Payload": BYTES, "PayloadHash": ascii_text(32), "Tags": text(1000), "Priority": INT,
+        "WithoutKey": BIT, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,
+    },
+    "DropJobs": {"Jobs": DOCUMENT, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY},
+    "PurgeJobs": {"Jobs": DOCUMENT, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY},
+    "PreviewDLQ": {
+        "Queue": NAME, "Type": NAME, "Reason": INT, "Status": INT, "Tag": text(1000), "FromMs": BIGINT, "UntilMs": BIGINT,
+        "Search": text(1000), "Limit": INT,
+    },
+    "EditJob": {
+        "JobId": ID, "Mask": INT, "Payload": BYTES, "PayloadHash": ascii_text(32), "Tags": text(1000), "Priority": INT,
+        "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,
+    },
+    "DrainWorker": {"WorkerId": ID, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY},
 }  # fmt: skip
 
 _SCHEMA = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}\Z")

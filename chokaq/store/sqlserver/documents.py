@@ -27,6 +27,7 @@ from chokaq.store.records import (
     Release,
     Retry,
 )
+from chokaq.store.repairs import since_1970
 
 EMPTY = "[]"
 ESCAPED = '"\\' + "".join(map(chr, range(1, 32)))
@@ -64,6 +65,13 @@ def milliseconds(instant: datetime) -> int:
     if instant.tzinfo is None:
         raise StoreRefused(f"due_at {instant.isoformat()} has no time zone")
     return -((_EPOCH - instant) // _MILLISECOND)
+
+
+def span(failed_from: datetime | None, failed_until: datetime | None) -> tuple[int, int]:
+    """The two ends of a time range as a procedure takes them; -1: open."""
+    ends = since_1970("failed_from", failed_from), since_1970("failed_until", failed_until)
+    first, last = (-1 if end is None else end for end in ends)
+    return first, last
 
 
 def carriers(texts: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from chokaq.store.records import (
     QueueView,
     WorkerView,
 )
+from chokaq.store.repairs import needle
 from chokaq.store.sqlserver import documents, views
 from chokaq.store.sqlserver.calling import Calling
 
@@ -79,6 +80,8 @@ class OperatorOperations(Calling):
             where.tag or "",
             limit + 1,
             after or "",
+            *documents.span(where.failed_from, where.failed_until),
+            needle(where.search) or "",
         )
         jobs = [views.job_view(row) for row in rows[:limit]]
         return Page(jobs, jobs[-1].id if len(rows) > limit else None)

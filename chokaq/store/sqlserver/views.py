@@ -128,7 +128,7 @@ def queue_view(row: Sequence[Any]) -> QueueView:
 
 def worker_view(row: Sequence[Any]) -> WorkerView:
     """A row of ListWorkers."""
-    worker_id, queue, host, pid, version, slot, most, started, heartbeat, age, ended, cause, *figures = row
+    worker_id, queue, host, pid, version, slot, most, started, heartbeat, age, ended, cause, *figures, drain_at = row
     return WorkerView(
         worker_id=worker_id,
         queue=queue,
@@ -143,6 +143,7 @@ def worker_view(row: Sequence[Any]) -> WorkerView:
         ended_at=aware_or_none(ended),
         ended_cause=cause,
         figures=Figures(*figures),
+        drain_at=aware_or_none(drain_at),
     )
 
 

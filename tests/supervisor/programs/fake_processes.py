@@ -43,6 +43,8 @@ class Script(msgspec.Struct):
     memory_kb: int = 50_000
     only_pid: int | None = None
     """The child that the figures above, and `store`, are meant for; the others show none."""
+    replace: bool = False
+    """Whether the child of `only_pid` asks to be replaced, as an operator wanted."""
     store: bool = True
     """Whether the store answers; with `boot` `hang`, too."""
     stalled: bool = False
@@ -96,6 +98,8 @@ def child(settings: Settings, queue: QueueSettings, index: int, slot: StatusSlot
         if first or not now.stalled:
             completed, memory_kb = (now.completed, now.memory_kb) if meant else (0, 1)
             slot.pulse(loop_lag_ms=0, running=len(begun), buffered=0, completed=completed, memory_kb=memory_kb)
+        if now.replace and now.only_pid == os.getpid():
+            slot.ask_replacement()
         if first:
             first = False
             slot.ready()

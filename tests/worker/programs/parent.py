@@ -36,6 +36,8 @@ class Slot:
     def draining(self) -> None:
         print("draining", flush=True)
 
+    def ask_replacement(self) -> None: ...
+
 
 def main() -> int:
     """Fork, wait, print how it ended."""
