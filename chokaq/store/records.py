@@ -101,6 +101,8 @@ class Fetch(msgspec.Struct, frozen=True):
     cancellations: list[Cancellation]
     next_due_ms: int | None
     """Milliseconds to the next due job of the queue; 0 when ready jobs wait; None when nothing waits."""
+    circuit_order: int = 0
+    """Number of the latest order to circuits (`Session.read_circuit_orders`); 0: there never was one."""
 
 
 class Registration(msgspec.Struct, frozen=True):

@@ -19,13 +19,14 @@ class _State:
     """One row of the `state` statement."""
 
     def __init__(self, row: tuple[Any, ...]) -> None:
-        last, ended, *overrides, ready, next_due, asked = row
+        last, ended, *overrides, ready, next_due, asked, circuit_order = row
         self.retired = last is None or ended is not None
         self.last_request: int = last or 0
         self.live = live_queue(overrides)
         self.ready = bool(ready)
         self.next_due: int | None = next_due
         self.cancellations_wait = bool(asked)
+        self.circuit_order: int = circuit_order
 
     def cap(self, fleet_cap: int | None) -> int | None:
         """The cap on leases in force: the operators' override wins over the YAML's."""
@@ -118,4 +119,5 @@ def _answer(connection: sqlite3.Connection, key: dict[str, Any], state: _State, 
         for _, job_id, type_key, payload, lease, priority, attempts, crashes, created, due, age, tags, created_by, headers in rows
     ]  # fmt: skip
     asked = connection.execute(_CANCELLATIONS, key).fetchall() if state.cancellations_wait else []
-    return Fetch(state.retired, jobs, state.live, [Cancellation(*row) for row in asked], state.next_due_ms(key["now"]))
+    told = [Cancellation(*row) for row in asked]
+    return Fetch(state.retired, jobs, state.live, told, state.next_due_ms(key["now"]), state.circuit_order)

@@ -81,6 +81,12 @@ PROCEDURES: dict[str, dict[str, Type]] = {
     "ListAudit": {"Target": NAME, "Limit": INT, "After": BIGINT},
     "ListBuckets": {"Queue": NAME, "SinceMs": BIGINT},
     "GetClock": {},
+    "ReportCircuits": {"WorkerId": ID, "Mapped": text(33), "Circuits": DOCUMENT},
+    "ReadCircuitOrders": {},
+    "ListCircuits": {},
+    "ForceCircuit": {
+        "TypeKey": NAME, "Forced": INT, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,
+    },
 }  # fmt: skip
 
 _SCHEMA = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}\Z")

@@ -1,12 +1,15 @@
 """A session: every operation over one connection."""
 
+from chokaq.store.sqlserver.circuits import CircuitOperations
 from chokaq.store.sqlserver.client import ClientOperations
 from chokaq.store.sqlserver.maintenance import MaintenanceOperations
 from chokaq.store.sqlserver.operators import OperatorOperations
 from chokaq.store.sqlserver.worker import WorkerOperations
 
 
-class SqlServerSession(ClientOperations, WorkerOperations, MaintenanceOperations, OperatorOperations):
+class SqlServerSession(
+    ClientOperations, WorkerOperations, MaintenanceOperations, OperatorOperations, CircuitOperations
+):
     """Implements `chokaq.store.protocol.Session`; one thread at a time. Every procedure goes through `_call`."""
 
     def close(self) -> None:
