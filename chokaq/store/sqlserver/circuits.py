@@ -25,7 +25,7 @@ class CircuitOperations(Calling):
     def read_circuit_orders(self) -> CircuitOrders:
         """The orders in force."""
         [[number]], rows = self._call("ReadCircuitOrders")
-        return CircuitOrders(number[0], [_order(row) for row in rows])
+        return CircuitOrders(number, [_order(row) for row in rows])
 
     def list_circuits(self) -> CircuitList:
         """What live workers last said, and the orders in force."""
