@@ -1,6 +1,7 @@
 """What an operator may do: bounds, actor and reason around the store. The CLI and The Deck call these, never the store."""
 
 from chokaq.operations.actor import By, by, default_actor
+from chokaq.operations.circuits import CircuitStatus, force_circuit, list_circuits
 from chokaq.operations.connect import connected, find_store
 from chokaq.operations.errors import OperationError
 from chokaq.operations.jobs import JobDetail, cancel_jobs, job_filter, list_jobs, show_job
@@ -18,6 +19,7 @@ from chokaq.operations.workers import list_workers
 
 __all__ = [
     "By",
+    "CircuitStatus",
     "JobDetail",
     "OperationError",
     "QueueStatus",
@@ -33,7 +35,9 @@ __all__ = [
     "deactivate_queue",
     "default_actor",
     "find_store",
+    "force_circuit",
     "job_filter",
+    "list_circuits",
     "list_jobs",
     "list_queues",
     "list_workers",
