@@ -87,7 +87,9 @@ def force(
     out = console()
     out.print(circuit_table([found], out.width))
     if not found.workers:
-        out.print("No live worker has met a failure of this type so far. Is the key right? Workers follow within seconds.")
+        out.print(
+            "No live worker has met a failure of this type so far. Is the key right? Workers follow within seconds."
+        )
 
 
 _WORDS = {"OPEN": "[red]open[/]", "HALF_OPEN": "[yellow]half-open[/]", "CLOSED": "[green]closed[/]"}

@@ -95,7 +95,9 @@ def circuit_notes(circuits: Sequence[CircuitStatus]) -> tuple[list[str], list[st
             )
         elif circuit.state is not CircuitState.CLOSED:
             word = "open" if circuit.state is CircuitState.OPEN else "being tried"
-            where = "1 worker" if circuit.open + circuit.half_open == 1 else f"{circuit.open + circuit.half_open} workers"
+            where = (
+                "1 worker" if circuit.open + circuit.half_open == 1 else f"{circuit.open + circuit.half_open} workers"
+            )
             error = f", last {circuit.last_error}" if circuit.last_error else ""
             problems.append(
                 f"The circuit of {circuit.type_key} is {word} on {where} after {circuit.failures} failures in a row{error}: "

@@ -92,10 +92,8 @@ def test_status_tells_of_open_circuits_as_problems_and_of_forced_ones_as_notes(s
     say(holder, OPEN, last_error="OSError")
     found = read_status(session)
     assert [circuit.type_key for circuit in found.circuits] == [TYPE]
-    assert found.problems == [
-        f"The circuit of {TYPE} is open on 1 worker after 5 failures in a row, last OSError: its jobs wait until one succeeds. "
-        "`chokaq circuits` shows more."
-    ]
+    told = f"The circuit of {TYPE} is open on 1 worker after 5 failures in a row, last OSError: its jobs wait until one succeeds."
+    assert found.problems == [f"{told} `chokaq circuits` shows more."]
     say(holder, HALF_OPEN)
     assert "is being tried on 1 worker" in read_status(session).problems[0]
 
