@@ -22,6 +22,13 @@ POLICY: Section = {
     "crash_limit": integer(1, 1_000),
     "unknown_type_delay": duration(0.001, INT_MS),
     "unknown_type_grace": duration(0),
+    "circuit": flag(),
+    "circuit_failures": integer(1, 10_000),
+    "circuit_window": duration(0.001, DAY),
+    "circuit_open": duration(0.001, DAY),
+    "circuit_probes": integer(1, 1_000),
+    "circuit_probe_timeout": duration(0.001, DAY),
+    "circuit_delay": duration(0.001, DAY),
 }
 
 QUEUE: Section = {

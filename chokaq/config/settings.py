@@ -40,6 +40,23 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """A job of a type this child does not know is handed back for that long (a rolling deploy)."""
     unknown_type_grace: float = 900.0
     """A job of an unknown type stops as FatalError once it has been due for that long."""
+    circuit: bool = True
+    """Whether failures open the circuit of a job type (one per type and child). False: only an operator can open it."""
+    circuit_failures: int = 5
+    """So many failures in a row (transient or throttled) open the circuit; fatal ones and timeouts do not count."""
+    circuit_window: float = 60.0
+    """Failures in a row count together when they lie within this time."""
+    circuit_open: float = 30.0
+    """An open circuit starts no job of its type for so long; then it tries one."""
+    circuit_probes: int = 1
+    """Jobs tried at most after that; when so many succeed the circuit closes, when one fails it opens again."""
+    circuit_probe_timeout: float = 30.0
+    """A tried job that has not ended by then makes room for the next one, which gets twice the time."""
+    circuit_delay: float = 5.0
+    """A job that an open circuit denies is due again after this, uncharged, within its max_job_age.
+
+    Later when very many are denied: a child lets no more than a hundred of a type come back per second.
+    """
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from chokaq.operations.actor import By, by, default_actor, require_reason
 from chokaq.operations.audit import AuditPage, list_audit
+from chokaq.operations.circuits import CircuitStatus, force_circuit, list_circuits
 from chokaq.operations.confirm import Action, Confirmation, confirm_jobs, confirm_queue
 from chokaq.operations.connect import connected, find_store
 from chokaq.operations.edits import PayloadCheck, check_edits, edit_job
@@ -26,6 +27,7 @@ __all__ = [
     "Action",
     "AuditPage",
     "By",
+    "CircuitStatus",
     "Confirmation",
     "JobDetail",
     "OperationError",
@@ -53,8 +55,10 @@ __all__ = [
     "drop_jobs",
     "edit_job",
     "find_store",
+    "force_circuit",
     "job_filter",
     "list_audit",
+    "list_circuits",
     "list_jobs",
     "list_queues",
     "list_workers",

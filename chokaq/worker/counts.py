@@ -6,6 +6,7 @@ class Counts:
 
     __slots__ = (
         "conflicts",
+        "denied",
         "failed",
         "fetched",
         "fetches",
@@ -30,6 +31,8 @@ class Counts:
         """Jobs that stopped, cancelled ones included."""
         self.released = 0
         """Jobs handed back without charge."""
+        self.denied = 0
+        """Jobs handed back because their type's circuit is open; they are not among those released."""
         self.conflicts = 0
         """Transitions the store answered `stale`: somebody else owned the job by then."""
         self.timeouts = 0

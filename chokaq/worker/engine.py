@@ -13,6 +13,7 @@ from chokaq.jobs.dispatch import Dispatcher
 from chokaq.lifecycle.states import DeathCause
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import CrashPolicies, DeathNotice, Fetch, Registration, WorkerInfo
+from chokaq.worker.circuit_news import CircuitNews
 from chokaq.worker.claims import Claim, Operation
 from chokaq.worker.counts import Counts
 from chokaq.worker.desk import Desk
@@ -140,6 +141,7 @@ class Engine:
             slot=self._slot,
             counts=self.counts,
         )
+        self._news = CircuitNews(self._claim_lane, worker, desk.breakers, desk.pump)
         self._fetcher = Fetcher(
             lane=self._claim_lane,
             worker=worker,
@@ -222,6 +224,7 @@ class Engine:
     # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────
     def _deliver(self, fetch: Fetch) -> None:
         assert self._desk is not None
+        self._news.told(fetch.circuit_order)
         self._desk.receive(fetch.jobs)
         self._desk.apply_live(fetch.live)
         self._desk.cancel(fetch.cancellations)
@@ -264,6 +267,7 @@ class Engine:
         assert self._desk is not None
         self._is_orphan()
         self._desk.look_ahead()
+        self._news.turn()
         self._changed()
 
     def _stop_claiming(self) -> None:

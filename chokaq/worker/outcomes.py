@@ -15,6 +15,7 @@ Outcome = tuple[Operation, Change]
 
 SUCCEEDED: Outcome = (Operation.SUCCEED, None)
 _UNRENEWED = "its lease could not be renewed: the store did not answer for too long"
+_COUNTED = (FailureReason.TRANSIENT, FailureReason.THROTTLED)
 _OWN_VERDICTS = (FatalError, Throttled)
 """A handler that says so outright knows what it says, also when it was being stopped."""
 
@@ -70,6 +71,21 @@ def unknown_type(job: FetchedJob, policy: Policy, queue: str) -> Outcome:
 def hand_back(job: FetchedJob, delay_ms: int | None = None) -> Outcome:
     """Return the job without charge; due as before, or `delay_ms` from now."""
     return Operation.RELEASE, Release(job.id, job.lease, delay_ms)
+
+
+def denied(job: FetchedJob, policy: Policy, delay_ms: int) -> Outcome:
+    """What becomes of a job whose type's circuit is open: due again `delay_ms` from now, uncharged, within its age (G13)."""
+    return Operation.RELEASE, Release(job.id, job.lease, delay_ms, _max_age_ms(policy))
+
+
+def verdict(outcome: Outcome | None) -> bool | None:
+    """What a run that raised says about its type (chokaq.lifecycle.circuit): False when it failed, None when nothing.
+
+    It failed when its failure is transient or throttled, whether another attempt follows or not. A fatal payload, a timeout, a
+    cancellation, a snooze and a lost lease say nothing (G14).
+    """
+    change = outcome[1] if outcome is not None else None
+    return False if isinstance(change, Retry | Failure) and change.reason in _COUNTED else None
 
 
 def refused(job: FetchedJob, error: BaseException) -> Failure:

@@ -143,11 +143,15 @@ class Runners:
             await self._recover(task, error)
         if error is None:
             lost = claim.reason is not None and claim.reason is CancelReason.LOST_LEASE
-            return None if lost else outcomes.SUCCEEDED
+            if lost:
+                return None
+            claim.verdict = True
+            return outcomes.SUCCEEDED
         _log.debug("handler_raised", job=job.id, type=job.type_key, error=repr(error), reason=claim.reason)
         chance = random.random()
         outcome = outcomes.after_error(job, policy, error, claim.reason, claim.cancellation, chance=chance)
         error = None  # its traceback holds this frame: break the circle
+        claim.verdict = outcomes.verdict(outcome)
         return outcome
 
     async def _recover(self, task: "asyncio.Task[Any]", error: BaseException | None) -> None:

@@ -164,6 +164,9 @@ class Settler:
                 self.forget(claim)
                 if answer is good:
                     applied += 1
+                    if claim.denied:
+                        self._counts.denied += 1
+                        applied -= 1
                 elif answer:
                     stopped += 1
                 else:

@@ -1,7 +1,7 @@
 -- PurgeLeftovers: delete what belongs to no job any more: expired window keys whose job is not live, workers that ended long ago
--- (or were never heard of again), minute buckets past their keep. Called by the maintenance leader's retention.
+-- (or were never heard of again), minute buckets past their keep, what ended workers said of their circuits. Called by the maintenance leader's retention.
 -- Result: each statement deletes at most :size rows.
--- Table order: JobKeys, Workers, MetricBuckets.
+-- Table order: JobKeys, Workers, MetricBuckets, Circuits.
 
 -- name: keys
 DELETE FROM JobKeys
@@ -19,3 +19,9 @@ WHERE (Slot, Seconds, StartUtc, Queue, Outcome, FailureReason) IN (
     SELECT Slot, Seconds, StartUtc, Queue, Outcome, FailureReason
     FROM MetricBuckets INDEXED BY IX_MetricBuckets_Start
     WHERE Seconds = 60 AND StartUtc < :before LIMIT :size);
+
+-- name: circuits
+DELETE FROM Circuits
+WHERE WorkerId IN (SELECT c.WorkerId FROM Circuits AS c
+                   WHERE NOT EXISTS (SELECT 1 FROM Workers AS w WHERE w.WorkerId = c.WorkerId AND w.EndedAtUtc IS NULL)
+                   LIMIT :size);

@@ -3,11 +3,12 @@ SET ANSI_NULLS ON;
 GO
 -- PurgeLeftovers: delete what belongs to no job any more: expired window keys whose job is not live, workers that ended (or were
 --   last heard
---   of) over 7 days ago, minute buckets older than 30 days. (Second buckets go with RollUp.)
+--   of) over 7 days ago, minute buckets older than 30 days, what ended workers said of their circuits. (Second buckets go with
+--   RollUp.)
 -- Called by: the maintenance leader's retention.
 -- Parameters: @Size rows of a kind at most (1 … 1,000).
 -- Result: Purged, of all kinds.
--- Table order: Workers, JobKeys (JobsHot read), MetricBuckets; each statement is its own transaction.
+-- Table order: Workers, JobKeys (JobsHot read), MetricBuckets, Circuits (Workers read); each statement is its own transaction.
 CREATE OR ALTER PROCEDURE chokaq.PurgeLeftovers
     @Size int
 AS
@@ -40,6 +41,11 @@ BEGIN
     DELETE FROM chokaq.MetricBuckets
     WHERE Seconds = 60 AND EXISTS (SELECT 1 FROM @Old o WHERE o.OldSlot = Slot AND o.OldStart = StartUtc AND o.OldQueue = Queue
                                                         AND o.OldOutcome = Outcome AND o.OldReason = FailureReason);
+    SET @Purged = @Purged + @@ROWCOUNT;
+    DELETE FROM chokaq.Circuits
+    WHERE WorkerId IN (SELECT TOP (@Size) c.WorkerId FROM chokaq.Circuits c
+                       WHERE NOT EXISTS (SELECT 1 FROM chokaq.Workers w WHERE w.WorkerId = c.WorkerId AND w.EndedAtUtc IS NULL)
+                       ORDER BY c.WorkerId);
     SET @Purged = @Purged + @@ROWCOUNT;
     SELECT @Purged AS Purged;
 END;

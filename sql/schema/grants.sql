@@ -32,6 +32,8 @@ GRANT EXECUTE ON chokaq.EnqueueJobs TO chokaq_worker;
 GRANT EXECUTE ON chokaq.GetJob TO chokaq_worker;
 GRANT EXECUTE ON chokaq.GetStatuses TO chokaq_worker;
 GRANT EXECUTE ON chokaq.CancelJobs TO chokaq_worker;
+GRANT EXECUTE ON chokaq.ReportCircuits TO chokaq_worker;
+GRANT EXECUTE ON chokaq.ReadCircuitOrders TO chokaq_worker;
 GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_operator;
 GRANT EXECUTE ON chokaq.GetJob TO chokaq_operator;
@@ -52,6 +54,8 @@ GRANT EXECUTE ON chokaq.PurgeJobs TO chokaq_operator;
 GRANT EXECUTE ON chokaq.PreviewDLQ TO chokaq_operator;
 GRANT EXECUTE ON chokaq.EditJob TO chokaq_operator;
 GRANT EXECUTE ON chokaq.DrainWorker TO chokaq_operator;
+GRANT EXECUTE ON chokaq.ListCircuits TO chokaq_operator;
+GRANT EXECUTE ON chokaq.ForceCircuit TO chokaq_operator;
 GRANT SELECT ON chokaq.Jobs TO chokaq_operator;
 GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_reader;
@@ -65,5 +69,6 @@ GRANT EXECUTE ON chokaq.ListAudit TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListBuckets TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListHotQueues TO chokaq_reader;
 GRANT EXECUTE ON chokaq.PreviewDLQ TO chokaq_reader;
+GRANT EXECUTE ON chokaq.ListCircuits TO chokaq_reader;
 GRANT SELECT ON chokaq.Jobs TO chokaq_reader;
 GO

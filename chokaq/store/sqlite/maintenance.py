@@ -51,7 +51,7 @@ class MaintenanceOperations(Connected):
         return self._purge(_DLQ, queue, older_than_ms, size)
 
     def purge_leftovers(self, size: int = 1_000) -> int:
-        """Delete expired window keys, workers gone for a week, minute buckets past their keep."""
+        """Delete expired window keys, workers gone for a week, minute buckets past their keep, circuits of ended workers."""
         with self._writing() as (connection, now):
             keys = connection.execute(_LEFTOVERS["keys"], {"now": now, "size": size}).rowcount
             workers = connection.execute(
@@ -60,7 +60,8 @@ class MaintenanceOperations(Connected):
             buckets = connection.execute(
                 _LEFTOVERS["buckets"], {"before": now - KEEP_MINUTES_MS, "size": size}
             ).rowcount
-            return keys + workers + buckets
+            circuits = connection.execute(_LEFTOVERS["circuits"], {"size": size}).rowcount
+            return keys + workers + buckets + circuits
 
     def roll_up(self) -> int:
         """Fold seconds older than two hours into minutes and lifetime totals."""

@@ -96,6 +96,12 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,
     },
     "DrainWorker": {"WorkerId": ID, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY},
+    "ReportCircuits": {"WorkerId": ID, "Mapped": text(33), "Circuits": DOCUMENT},
+    "ReadCircuitOrders": {},
+    "ListCircuits": {},
+    "ForceCircuit": {
+        "TypeKey": NAME, "Forced": INT, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,
+    },
 }  # fmt: skip
 
 _SCHEMA = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}\Z")
