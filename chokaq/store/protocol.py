@@ -247,6 +247,9 @@ class Session(Protocol):
         """Ask a worker to end once its replacement is there: its fetches tell it.
 
         `wrong_state`: it has ended, or is a maintenance process, which fetches nothing.
+        """
+        ...
+
     # ── circuits ──────────────────────────────────────────────────────────────────────────────────────────────────────
     def report_circuits(self, worker: Registration, changes: Sequence[CircuitChange]) -> None:
         """A child tells how its circuits stand now, one change per type, at most 1,000. Nothing is kept for an ended worker."""
