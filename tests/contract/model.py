@@ -156,10 +156,7 @@ class Model:
             # The row shows neither what was asked for nor that it waits.
             return {Answer.STALE}
         if held.lease in job.revived_leases:
-            # Only its JobAttempts row still tells of that lease, and that it waits in Hot under it.
-            waits = outcome == "release" and job.lease == held.lease and job.status is JobStatus.PENDING
-            tried = outcome == "retry" and (mine == "retry" or held.lease in job.crashed_leases)
-            return {Answer.APPLIED} if waits or tried else {Answer.STALE}
+            return {self._of_an_earlier_life(job, held, outcome)}
         here = job.lease == held.lease
         ended_cancelled = here and job.status is JobStatus.CANCELLED
         also = {Answer.CANCELLED} if ended_cancelled and outcome in ("retry", "release") else set()
@@ -177,6 +174,20 @@ class Model:
         if outcome == "end_cancelled" and ended_cancelled:
             also.add(Answer.APPLIED)
         return {Answer.STALE} | also
+
+    @staticmethod
+    def _of_an_earlier_life(job: ModelJob, held: Held, outcome: str) -> Answer:
+        """What still tells of a lease under which the job was resurrected: its attempt, and where it stands now."""
+        here = job.lease == held.lease
+        if here and job.status is JobStatus.CANCELLED:
+            # Cancelled again before anybody took it: it shows what it shows, whoever did it.
+            if outcome == "end_cancelled":
+                return Answer.APPLIED
+            return Answer.CANCELLED if outcome in ("retry", "release") else Answer.STALE
+        waits = outcome == "release" and here and job.status is JobStatus.PENDING
+        mine, _ = job.outcomes.get(held.lease, (None, None))
+        tried = outcome == "retry" and (mine == "retry" or held.lease in job.crashed_leases)
+        return Answer.APPLIED if waits or tried else Answer.STALE
 
     def cancel(self, job_id: str) -> str:
         """What CancelJobs answers."""
