@@ -26,6 +26,10 @@ class CircuitState(IntEnum):
     HALF_OPEN = 2
 
 
+_CLOSED, _OPEN, _HALF_OPEN = CircuitState
+"""The members as plain names: a look into an enum is not free, and every job asks."""
+
+
 class Forced(IntEnum):
     """An operator's order. Stable: stored."""
 
@@ -117,7 +121,7 @@ class Circuit:
         self._successes = 0
         self._expired = 0
         """Probes that expired since the opening: each one doubles the patience with the next."""
-        self.state = CircuitState.CLOSED
+        self.state = _CLOSED
         self.forced = Forced.NO
         self.generation = 0
         """Rises with every change of state, with every order and with every probe that expires."""
@@ -133,12 +137,12 @@ class Circuit:
     # ── permits ───────────────────────────────────────────────────────────────────────────────────────────────────────
     def permit(self, now: float) -> Permit | None:
         """The permit to run a job now; None: denied. The first request after the break makes the circuit half-open."""
-        if self.state is CircuitState.CLOSED:
+        if self.state is _CLOSED:
             return Permit(self, self.generation, now)
-        if self.state is CircuitState.OPEN:
+        if self.state is _OPEN:
             if now < self.next_probe_at:
                 return None
-            self._enter(CircuitState.HALF_OPEN, now, CircuitEvent.HALF_OPENED)
+            self._enter(_HALF_OPEN, now, CircuitEvent.HALF_OPENED)
         elif self._overdue(now):
             self._expire()
         if not self._has_room():
@@ -150,9 +154,9 @@ class Circuit:
 
     def admits(self, now: float) -> bool:
         """True when `permit` would give one now. Changes nothing."""
-        if self.state is CircuitState.CLOSED:
+        if self.state is _CLOSED:
             return True
-        if self.state is CircuitState.OPEN:
+        if self.state is _OPEN:
             return now >= self.next_probe_at
         return self._has_room() or self._overdue(now)
 
@@ -164,13 +168,13 @@ class Circuit:
         self.forced = order
         self.failures = 0
         self._failed_at.clear()
-        state = CircuitState.OPEN if order is Forced.OPEN else CircuitState.CLOSED
+        state = _OPEN if order is Forced.OPEN else _CLOSED
         self._enter(state, now, CircuitEvent.FORCED)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
     def _reported(self, permit: Permit, verdict: bool | None, now: float) -> None:
         """A report from this generation: nothing has changed since its permit was given."""
-        if self.state is CircuitState.HALF_OPEN:
+        if self.state is _HALF_OPEN:
             self._probed(permit, verdict, now)
         elif verdict:
             if self.failures:
@@ -203,11 +207,11 @@ class Circuit:
             self._successes += 1
             if self._successes >= policy.probes:
                 self.failures = 0
-                self._enter(CircuitState.CLOSED, now, CircuitEvent.CLOSED)
+                self._enter(_CLOSED, now, CircuitEvent.CLOSED)
 
     def _open(self, policy: CircuitPolicy, now: float) -> None:
         self._failed_at.clear()
-        self._enter(CircuitState.OPEN, now, CircuitEvent.OPENED, now + policy.open_for)
+        self._enter(_OPEN, now, CircuitEvent.OPENED, now + policy.open_for)
 
     def _enter(self, state: CircuitState, now: float, event: CircuitEvent, next_probe_at: float = math.inf) -> None:
         self.state = state

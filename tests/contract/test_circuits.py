@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 import pytest
@@ -231,10 +232,10 @@ def test_an_order_without_its_audit_row_is_none(session: Session, lab: Lab) -> N
 def test_operators_that_order_at_once_get_numbers_of_their_own(sessions: Sessions) -> None:
     """The very first orders: the ticket does not exist yet."""
 
-    def order(index: int, session: Session) -> CircuitOrder:
+    def order(session: Session, index: int) -> CircuitOrder:
         return session.force_circuit(f"t.{index}", Forced.OPEN, f"operator {index}")
 
-    orders = together([lambda i=i, s=s: order(i, s) for i, s in enumerate(sessions.many(4))])
+    orders = together([partial(order, one, index) for index, one in enumerate(sessions.many(4))])
 
     told = sessions().read_circuit_orders()
     assert sorted(order.number for order in orders) == [1, 2, 3, 4]
