@@ -16,7 +16,7 @@ from chokaq.store.open import open_store
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session
 from chokaq.store.records import DeathNotice
-from tests.kill.proxy import Proxy
+from tests.support.proxy import Proxy
 from tests.kill.scenarios import JOBS, POLICIES, QUEUE, SCENARIOS, WORKER_ID, Stage, prepare, resume, ulid
 from tests.kill.snapshots import TABLES, snapshot, without_repeats
 from tests.support import stores
