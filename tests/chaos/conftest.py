@@ -21,8 +21,11 @@ LONGEST = 900
 """Seconds one scenario of the short form may take on a loaded machine, its waits included; more jobs have more."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Scenarios take long, and longer with more jobs."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A module that names its STORE exists on that store alone. Scenarios take long, and longer with more jobs."""
+    foreign = [item for item in items if _is_foreign(item)]
+    items[:] = [item for item in items if item not in foreign]
+    config.hook.pytest_deselected(items=foreign)
     jobs = int(os.environ.get(JOBS) or max(DEFAULT_JOBS.values()))
     here = Path(__file__).parent
     for item in items:
@@ -30,6 +33,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LONGEST + jobs / 5))
             item.add_marker(pytest.mark.processes)
             item.add_marker(pytest.mark.slow)
+
+
+def _is_foreign(item: pytest.Item) -> bool:
+    wanted = getattr(getattr(item, "module", None), "STORE", None)
+    call = getattr(item, "callspec", None)
+    return wanted is not None and call is not None and call.params.get("store_kind") != wanted
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -18,7 +18,8 @@ from tests.support.supervised import Event, Program, alive
 PROGRAMS = Path(__file__).parent / "programs"
 BOOT = 90.0
 """Seconds a replica may take to be ready on a loaded machine."""
-GRACE = 20
+ENDING = 60.0
+"""Seconds a replica, or an orphan, may take to end: the longest grace and more."""
 CONFIG = """
 app: chaosapp:app
 log_format: json
@@ -31,6 +32,7 @@ defaults:
   zombie_timeout: {zombie_timeout}
   fetched_timeout: {zombie_timeout}
   stall_limit: {stall_limit}
+  hard_limit_grace: 2s
   on_crash: retry
   crash_limit: 12
   max_attempts: 30
@@ -38,7 +40,7 @@ defaults:
   retry_base_delay: 30ms
   retry_max_delay: 300ms
   retry_jitter: 20ms
-supervisor: {{shutdown_grace: {grace}s, respawn_min: 50ms, respawn_max: 500ms}}
+supervisor: {{shutdown_grace: {grace}, respawn_min: 50ms, respawn_max: 500ms}}
 maintenance: {{rescue_interval: 1s}}
 """
 
@@ -56,6 +58,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     zombie_timeout: str = "15s"
     stall_limit: str = "60s"
     command_timeout: str = "30s"
+    grace: str = "20s"
     program: tuple[str, ...] = ("-m", "chokaq")
     """What runs `worker --config …`: arguments of the interpreter."""
     environ: dict[str, str] = {}
@@ -75,6 +78,7 @@ class Fleet:
     def __init__(self, folder: Path, url: str, shape: Shape, chance: random.Random) -> None:
         self.shape = shape
         self.ledger = Ledger(folder / "ledger")
+        self.ledger.path.touch()
         self.config = folder / "chokaq.yaml"
         self.programs: list[Program] = []
         """Every replica ever started, in order."""
@@ -90,7 +94,7 @@ class Fleet:
         self.shape = msgspec.structs.replace(self.shape, **changes)
         fields = {name: getattr(self.shape, name) for name in self.shape.__struct_fields__}
         fresh = self.config.with_name(".fresh.yaml")
-        fresh.write_text(CONFIG.format(url=self._url, grace=GRACE, **fields))
+        fresh.write_text(CONFIG.format(url=self._url, **fields))
         fresh.replace(self.config)
 
     # ── replicas ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,15 +184,15 @@ class Fleet:
         """SIGKILL of a supervisor alone; its children are orphans that have to end by themselves."""
         os.kill(program.pid, signal.SIGKILL)
         program.exit_code()
-        program.until(lambda: not program.pids(), "the end of every orphan", GRACE + 20)
+        program.until(lambda: not program.pids(), "the end of every orphan", ENDING)
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────────
-    def drain(self) -> None:
-        """TERM to every living replica; each must end cleanly."""
-        ending = self.living()
+    def drain(self, *programs: Program) -> None:
+        """TERM to replicas (to every living one when none is named); each must end cleanly."""
+        ending = list(programs) or self.living()
         for program in ending:
             program.send(signal.SIGTERM)
-        codes = [program.exit_code(GRACE + 30) for program in ending]
+        codes = [program.exit_code(ENDING) for program in ending]
         assert codes == [0] * len(ending), f"exit codes {codes}; the log:\n{ending[0].tail()}"
 
     def deaths(self) -> dict[int, int]:

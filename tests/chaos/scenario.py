@@ -117,10 +117,15 @@ class Scenario:
         """Of the planned jobs, how many have had a handler end."""
         return len(self.fleet.ledger.read().done) / self._total
 
-    def quiesce(self) -> None:
-        """Wait until every job has ended."""
+    def quiesce(self, left: int = 0) -> None:
+        """Wait until every job has ended; all but `left` of them."""
         self.driver.finish(self.patience)
-        self._wait(lambda: self.lab.count("JobsHot") == 0, "the end of every job")
+        self._wait(lambda: self.lab.count("JobsHot") <= left, "the end of every job")
+
+    def lasts(self, seconds: float) -> Callable[[], bool]:
+        """True once so many seconds have passed: for harm that has to outlast something."""
+        until = time.monotonic() + seconds
+        return lambda: time.monotonic() > until
 
     def finish(self, *, allowed: Sequence[str] = ()) -> Verdict:
         """Quiet, a clean drain, and the verdict; `allowed`: why children may have been killed by their own supervisor."""

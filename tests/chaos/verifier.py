@@ -102,6 +102,8 @@ class _Judge:
             scopes = {self.evidence.accepted[job_id].new.key_scope for job_id in ids}
             if len(ids) > 1 and KeyScope.RETAINED in scopes:
                 yield f"the retained key {key} created {len(ids)} jobs: {ids}"
+            if self._clocks_differ:
+                continue
             spans = sorted(span for job_id in ids if (span := self._span(job_id)) is not None)
             for (_, ended, first), (began, _, second) in zip(spans, spans[1:], strict=False):
                 if began < ended:
@@ -269,7 +271,7 @@ class _Judge:
 
     # ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────────
     def _rescue_times(self, crashes: list[Row]) -> Iterator[int]:
-        for row in crashes:
+        for row in crashes if not self._clocks_differ else ():
             died = self.evidence.deaths.get(self.evidence.pid_of(row["WorkerId"]) or 0)
             if died is not None:
                 yield int(row["AtUtc"]) - self.evidence.database_minus_host_ms - died

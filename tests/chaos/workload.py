@@ -72,6 +72,11 @@ class Plan:
         """`count` jobs of one kind, due at once, without keys."""
         return [Job(new=self._new(kind, queue=queue), kind=kind) for _ in range(count)]
 
+    def lasting(self, count: int, seconds: float) -> list[Job]:
+        """Jobs whose handlers take that long."""
+        payload = msgspec.json.encode({"seconds": seconds}).decode()
+        return [Job(new=self._new("long", payload=payload), kind="long") for _ in range(count)]
+
     def delayed(self, count: int, delay_ms: int) -> list[Job]:
         """Quick jobs for later."""
         return [Job(new=self._new("quick", delay_ms=delay_ms), kind="quick") for _ in range(count)]
@@ -107,7 +112,5 @@ class Plan:
             facts["fails"] = chance.randint(1, 3)
         elif kind == "snooze":
             facts["times"] = chance.randint(1, 2)
-        payload = msgspec.json.encode(facts).decode()
-        return msgspec.convert(
-            {"id": new_id(), "queue": queue, "type_key": f"chaos.{kind}", "payload": payload, **fields}, NewJob
-        )
+        own = {"queue": queue, "type_key": f"chaos.{kind}", "payload": msgspec.json.encode(facts).decode()}
+        return msgspec.convert({"id": new_id(), **own, **fields}, NewJob)
