@@ -47,6 +47,15 @@ class Driver(threading.Thread):
         finally:
             self._forget_session()
 
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Enqueue at once, beside the plan; from the test's thread."""
+        session = self._store.session()
+        try:
+            session.enqueue_jobs([job.new for job in jobs])
+        finally:
+            session.close()
+        self.accepted |= {job.new.id: job for job in jobs}
+
     def finish(self, timeout: float) -> None:
         """Wait for the end; raises what ended it early."""
         self.join(timeout)
