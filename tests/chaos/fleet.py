@@ -29,8 +29,8 @@ queues:
   side: {{max_workers: {workers}}}
 defaults:
   heartbeat: {heartbeat}
-  zombie_timeout: {zombie_timeout}
-  fetched_timeout: {zombie_timeout}
+  zombie_timeout: {zombie_timeout}s
+  fetched_timeout: {zombie_timeout}s
   stall_limit: {stall_limit}
   hard_limit_grace: 2s
   on_crash: retry
@@ -55,7 +55,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = 2
     workers: int = 12
     heartbeat: str = "1s"
-    zombie_timeout: str = "15s"
+    zombie_timeout: float = 15.0
+    """Seconds."""
     stall_limit: str = "60s"
     command_timeout: str = "30s"
     grace: str = "20s"

@@ -53,15 +53,15 @@ class Ledger:
                     self._take(line.split(" "))
         return self
 
-    def began(self, kind: str) -> int:
-        """Executions of a kind so far."""
+    def has_begun(self, job: str) -> bool:
+        """True once a handler of that job has begun."""
         self.read()
-        return sum(execution.kind == kind for execution in self.executions.values())
+        return any(job_id == job for job_id, _ in list(self.executions))
 
     def running(self, pid: int) -> list[Execution]:
         """What a process has begun and not ended."""
         self.read()
-        return [run for run in self.executions.values() if run.pid == pid and run.ended_ns is None]
+        return [run for run in list(self.executions.values()) if run.pid == pid and run.ended_ns is None]
 
     def _take(self, words: list[str]) -> None:
         mark, job, lease, attempt, worker, pid, type_key, wall_ms, mono_ns, how = words

@@ -36,23 +36,28 @@ def test_killed_maintenance_is_replaced_and_deaths_around_it_are_still_told(scen
 
 def test_orphans_of_a_killed_supervisor_end_by_themselves_and_charge_nothing(scenario: Scenario) -> None:
     """C3, C24, C26: their jobs finish or go back; a replica of a new name takes over."""
-    fleet = scenario.begin()
+    # An orphan cancels its handlers a second after its supervisor's death: those that last longer are handed back.
+    fleet = scenario.begin(Shape(grace="6s"))
     scenario.load()
 
     def kill_a_supervisor() -> None:
         [program] = fleet.living()
+        lasting = scenario.plan.lasting(8, 5.0)
+        scenario.driver.add(lasting)
+        first = lasting[0].new.id
+        program.until(lambda: fleet.ledger.has_begun(first), "a lasting job at work", scenario.patience)
         fleet.kill_supervisor(program)
         fleet.wait_ready(fleet.start())
 
     scenario.disturb([("kill the supervisor", kill_a_supervisor)] * 2)
     verdict = scenario.finish()
-    assert verdict.crashed == 0
-    assert verdict.repeated == 0
+    assert verdict.crashed == verdict.repeated == 0
+    assert verdict.handed_back > 0
 
 
 def test_a_replica_that_is_gone_as_a_whole_is_rescued_by_the_other(scenario: Scenario) -> None:
     """C1, C3, C9: nobody is left to report its deaths, so the leases run out; only the dead are judged by it."""
-    fleet = scenario.begin(Shape(replicas=2, processes=1, zombie_timeout="8s"))
+    fleet = scenario.begin(Shape(replicas=2, processes=1, zombie_timeout=8.0))
     long_ones = scenario.plan.of("long", 30)
     scenario.load(more=long_ones)
 

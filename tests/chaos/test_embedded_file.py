@@ -20,7 +20,7 @@ def database(scenario: Scenario) -> Path:
 
 def test_a_foreign_writer_that_keeps_the_file_locked_kills_no_worker_and_no_running_job(scenario: Scenario) -> None:
     """C30: longer than the leases last. Not ready meanwhile, alive all the while; nobody is judged when it ends."""
-    fleet = scenario.begin(Shape(replicas=2, processes=1, command_timeout="1s", zombie_timeout="6s"))
+    fleet = scenario.begin(Shape(replicas=2, processes=1, command_timeout="1s", zombie_timeout=6.0))
     scenario.load(more=scenario.plan.lasting(10, 3.0))
     children = set(fleet.children())
 
@@ -28,7 +28,7 @@ def test_a_foreign_writer_that_keeps_the_file_locked_kills_no_worker_and_no_runn
         ready = {program: len(program.events("supervisor_ready")) for program in fleet.programs}
         with closing(sqlite3.connect(database(scenario), isolation_level=None, timeout=30)) as foreign:
             foreign.execute("BEGIN IMMEDIATE")
-            outlasted = scenario.lasts(8.0)
+            outlasted = scenario.outlasts_the_leases()
             for program in fleet.programs:
                 program.wait("supervisor_not_ready", ready[program], timeout=BOOT)
             fleet.programs[0].until(outlasted, "the end of the leases")
