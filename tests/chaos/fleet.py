@@ -4,7 +4,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -99,7 +99,7 @@ class Fleet:
         fresh.replace(self.config)
 
     # ── replicas ──────────────────────────────────────────────────────────────────────────────────────────────────────
-    def start(self, environ: dict[str, str] | None = None, *, before_exec: Callable[[], None] | None = None) -> Program:
+    def start(self, environ: dict[str, str] | None = None) -> Program:
         """One more replica; returns without waiting for it."""
         folder = self._folder / f"replica-{len(self.programs)}"
         folder.mkdir()
@@ -114,7 +114,6 @@ class Fleet:
                 **self.shape.environ,
                 **(environ or {}),
             },
-            before_exec=before_exec,
         )
         self.programs.append(program)
         return program
@@ -164,7 +163,12 @@ class Fleet:
     def kill_child(self) -> None:
         """SIGKILL of a ready child, preferably of one that is at work."""
         pids: list[int] = []
-        wait_until(lambda: bool(pids.extend(self.children()) or pids), "a child to kill", BOOT)
+
+        def look() -> bool:
+            pids[:] = self.children()
+            return bool(pids)
+
+        wait_until(look, "a child to kill", BOOT)
         busy = [pid for pid in pids if self.ledger.running(pid)]
         self.kill(self._chance.choice(busy or pids), "child")
 
@@ -209,9 +213,9 @@ class Fleet:
             reasons = {event["pid"]: event["reason"] for event in program.events("child_killed")}
             for event in self._logged(program):
                 pid = event["pid"]
-                why = reasons.get(pid) or _OWN_ENDS.get(event["exit_code"])
+                why = reasons.get(pid) or _OWN_ENDS.get(event["exit_code"]) or "no reason known"
                 if pid not in self.killed and pid not in suicides and why not in allowed:
-                    found.append(f"{event['child']} (pid {pid}) died: {event}")
+                    found.append(f"{event['child']} (pid {pid}) died, {why}: {event}")
             found += [f"supervisor_failed: {event}" for event in program.events("supervisor_failed")]
         return found
 
@@ -234,5 +238,3 @@ def _ms(event: Event) -> int:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-

@@ -30,7 +30,9 @@ def test_killed_maintenance_is_replaced_and_deaths_around_it_are_still_told(scen
         fleet.kill_child()
         fleet.kill_maintenance()
 
-    scenario.disturb([("maintenance, then a child", kill_both), ("a child, then maintenance", kill_both_the_other_way_round)] * 2)
+    scenario.disturb(
+        [("maintenance, then a child", kill_both), ("a child, then maintenance", kill_both_the_other_way_round)] * 2
+    )
     scenario.finish()
 
 

@@ -5,6 +5,7 @@ Pure: it reads an Evidence. Its own tests (test_verifier.py) forge evidence and 
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 
@@ -105,7 +106,7 @@ class _Judge:
             if self._clocks_differ:
                 continue
             spans = sorted(span for job_id in ids if (span := self._span(job_id)) is not None)
-            for (_, ended, first), (began, _, second) in zip(spans, spans[1:], strict=False):
+            for (_, ended, first), (began, _, second) in pairwise(spans):
                 if began < ended:
                     yield f"{first} and {second} were live at once under the key {key}"
 
@@ -150,7 +151,7 @@ class _Judge:
         for run in self.runs[job_id]:
             if run.times > 1:
                 yield f"began {run.times} times under lease {run.lease}"
-        for first, second in zip(self.runs[job_id], self.runs[job_id][1:], strict=False):
+        for first, second in pairwise(self.runs[job_id]):
             if second.began_ns < first.began_ns:
                 yield f"lease {second.lease} ran before lease {first.lease}"
             over = first.ended_ns is not None and first.ended_ns <= second.began_ns

@@ -22,14 +22,7 @@ TAIL = 6_000
 class Program:
     """A supervisor under test; everything it started ends with it."""
 
-    def __init__(
-        self,
-        command: list[str],
-        folder: Path,
-        environ: dict[str, str] | None = None,
-        *,
-        before_exec: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, command: list[str], folder: Path, environ: dict[str, str] | None = None) -> None:
         """`command`: arguments of the interpreter; `folder`: its working directory, and the log's."""
         self.folder = folder
         self.log = folder / "log"
@@ -45,7 +38,6 @@ class Program:
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **(environ or {})},
                 start_new_session=True,
-                preexec_fn=before_exec,
             )
 
     @property

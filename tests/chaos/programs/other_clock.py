@@ -7,11 +7,12 @@ interpreter sleeps by that call: every `time.sleep` would fail. Waiting in `sele
 import select
 import sys
 import time
+from typing import SupportsIndex
 
 
-def sleep(seconds: float) -> None:
+def sleep(seconds: float | SupportsIndex, /) -> None:
     """As long, by another call."""
-    select.select([], [], [], seconds)
+    select.select([], [], [], float(seconds))
 
 
 time.sleep = sleep
