@@ -82,6 +82,10 @@ class Lab(ABC):
     def close(self) -> None:
         """Close the lab's own connection."""
 
+    @abstractmethod
+    def reconnect(self) -> None:
+        """Give up the connection: the next use opens another, as a restarted server demands."""
+
     # ── what tests use ────────────────────────────────────────────────────────────────────────────────────────────────
     def age_worker(self, worker_id: str, ms: int) -> None:
         """Move the last heartbeat of a worker back."""

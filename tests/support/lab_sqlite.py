@@ -84,3 +84,6 @@ class SqliteLab(Lab):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def reconnect(self) -> None:
+        self.close()
