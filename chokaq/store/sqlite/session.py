@@ -1,5 +1,6 @@
 """A session of the embedded store: all operations over one connection."""
 
+from chokaq.store.sqlite.claims import ClaimOperations
 from chokaq.store.sqlite.client import ClientOperations
 from chokaq.store.sqlite.fetch import FetchOperation
 from chokaq.store.sqlite.maintenance import MaintenanceOperations
@@ -9,6 +10,12 @@ from chokaq.store.sqlite.worker import WorkerOperations
 
 
 class SqliteSession(
-    ClientOperations, FetchOperation, WorkerOperations, RescueOperations, MaintenanceOperations, OperatorOperations
+    ClientOperations,
+    FetchOperation,
+    WorkerOperations,
+    RescueOperations,
+    MaintenanceOperations,
+    OperatorOperations,
+    ClaimOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; see there for every method."""

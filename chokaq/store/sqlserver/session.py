@@ -1,12 +1,13 @@
 """A session: every operation over one connection."""
 
+from chokaq.store.sqlserver.claims import ClaimOperations
 from chokaq.store.sqlserver.client import ClientOperations
 from chokaq.store.sqlserver.maintenance import MaintenanceOperations
 from chokaq.store.sqlserver.operators import OperatorOperations
 from chokaq.store.sqlserver.worker import WorkerOperations
 
 
-class SqlServerSession(ClientOperations, WorkerOperations, MaintenanceOperations, OperatorOperations):
+class SqlServerSession(ClientOperations, WorkerOperations, MaintenanceOperations, OperatorOperations, ClaimOperations):
     """Implements `chokaq.store.protocol.Session`; one thread at a time. Every procedure goes through `_call`."""
 
     def close(self) -> None:
