@@ -112,7 +112,7 @@ def show(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one job from any pillar: payload, failed attempts, and what operators did to it."""
+    """Show one job from any pillar: payload, failed attempts, idempotency keys, and what operators did to it."""
     common = Common.of(ctx, config, database, as_json)
     from chokaq.operations.jobs import show_job
 
@@ -124,6 +124,8 @@ def show(
         answer = plain(detail)
         answer["job"]["payload"] = embed(detail.job.payload)
         answer["job"]["headers"] = embed(detail.job.headers)
+        for claim, shown in zip(detail.claims, answer["claims"], strict=True):
+            shown["result"] = embed(claim.result)
         print_json(answer)
     else:
         _print_detail(console(), detail)
@@ -182,6 +184,19 @@ def _print_detail(out: "Console", detail: "JobDetail") -> None:
         ]
         out.print()
         out.print(table(("when", ">lease", "reason", "~error"), attempts, title="Failed attempts"))
+    if detail.claims:
+        claims = [
+            (
+                safe(claim.key),
+                claim.state,
+                local(claim.done_at or claim.claimed_at),
+                "never" if claim.expires_at is None else age(claim.expires_at, now),
+                safe(claim.result or ""),
+            )
+            for claim in detail.claims
+        ]
+        out.print()
+        out.print(table(("~key", "state", "since", "expires", "~result"), claims, title="Idempotency keys"))
     if detail.audit:
         audit = [
             (local(entry.at), safe(entry.actor), safe(entry.action), safe(entry.reason or "")) for entry in detail.audit
