@@ -53,7 +53,7 @@ def cancel_jobs(session: Session, job_ids: Sequence[str], who: By) -> list[Cance
 
 
 def show_job(session: Session, job_id: str) -> JobDetail:
-    """A job with payload, failed attempts, idempotency keys and what operators did to it. Raises OperationError when there is none."""
+    """A job with payload, failed attempts, idempotency keys, what operators did to it. Raises OperationError when there is none."""
     wanted = check_id(job_id)
     job = session.get_job(wanted)
     if job is None:

@@ -146,8 +146,12 @@ class SettleLane(Lane):
         except StoreRefused as again:
             _log.error("job_left_to_its_lease", job=claim.job.id, error=str(again))
             answer = None
-        # A start that ended in the DLQ did not start: for the loop it is a claim that went elsewhere.
-        self._tell(self._told, operation, [claim], [None if operation is Operation.START else answer])
+        # A start that ended in the DLQ did not start: for the loop it is a claim that went elsewhere. Whatever else it was to be,
+        # it has failed.
+        if operation is Operation.START:
+            self._tell(self._told, operation, [claim], [None])
+        else:
+            self._tell(self._told, Operation.FAIL, [claim], [answer])
 
 
 class Settler:
