@@ -133,7 +133,7 @@ async def _claimed(keys: RunKeys, ctx: JobContext, held: HeldKey) -> ClaimAnswer
     except asyncio.CancelledError:
         if ctx.cancel_reason is CancelReason.TIMEOUT:
             # All its time went by waiting for the store: the work has not begun, and its job is not to blame.
-            raise Snooze(0.0) from None
+            raise Snooze(keys.settings.busy_delay) from None
         raise
 
 

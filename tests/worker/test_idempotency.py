@@ -166,9 +166,9 @@ async def test_g15_a_run_that_was_stopped_gives_its_key_up_whatever_stopped_it(
     build: Build, how: str, sync: bool
 ) -> None:
     """The defect: the release went with the cancelled token, so the claim stayed for half an hour and the rerun was skipped."""
-    policy = Policy(execution_timeout=0.05 if how == "timeout" else None)
+    policy = Policy(execution_timeout=0.3 if how == "timeout" else None)
     house = once(build(grace=5.05, policy=policy, heartbeat_failure_threshold=2, cancel_on_heartbeat_failure=True))
-    inside, away = threading.Event(), threading.Event()
+    inside, away, stopped = threading.Event(), threading.Event(), threading.Event()
 
     if sync:
 
@@ -176,7 +176,7 @@ async def test_g15_a_run_that_was_stopped_gives_its_key_up_whatever_stopped_it(
         def work(_job: Send, ctx: JobContext) -> None:
             inside.set()
             while not ctx.cancelled:
-                pass
+                stopped.wait(0.002)
             raise RuntimeError("stopped")
 
     else:
@@ -207,7 +207,7 @@ async def test_g15_a_run_that_was_stopped_gives_its_key_up_whatever_stopped_it(
             await child.drain()
         await eventually(lambda: keys(house) == [], "given up")
         await child.drain()
-    assert child.counts.keys_released == 1
+    assert child.counts.keys_released == child.counts.keys_missed >= 1
     assert child.counts.keys_lost == 0
 
 
