@@ -83,10 +83,10 @@ def show(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one job from any pillar: payload, failed attempts, and what operators did to it."""
+    """Show one job from any pillar: payload, failed attempts, idempotency keys, and what operators did to it."""
     common = Common.of(ctx, config, database, as_json)
     from chokaq.cli.output import console, print_json
-    from chokaq.cli.tables import job_json, print_attempts, print_audit, print_facts
+    from chokaq.cli.tables import job_json, print_attempts, print_audit, print_claims, print_facts
     from chokaq.operations.jobs import show_job
 
     with common.connected() as (_store, session):
@@ -97,6 +97,7 @@ def show(
     out = console()
     print_facts(out, detail.job)
     print_attempts(out, detail.attempts)
+    print_claims(out, detail.claims)
     print_audit(out, detail.audit)
 
 

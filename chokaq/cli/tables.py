@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from chokaq.operations import JobDetail, StoppedJob
+    from chokaq.store.claims import ClaimView
     from chokaq.store.records import Attempt, AuditEntry, JobView, Page
 
 
@@ -142,6 +143,27 @@ def print_audit(out: "Console", audit: "Sequence[AuditEntry]") -> None:
     out.print(table(("when", "~who", "what", "~why"), rows, title="What operators did"))
 
 
+def print_claims(out: "Console", claims: "Sequence[ClaimView]") -> None:
+    """The idempotency keys that runs of one job claimed or completed."""
+    from chokaq.cli.output import age, local, safe, table
+
+    if not claims:
+        return
+    now = datetime.now(UTC)
+    rows = [
+        (
+            safe(claim.key),
+            claim.state,
+            local(claim.done_at or claim.claimed_at),
+            "never" if claim.expires_at is None else age(claim.expires_at, now),
+            safe(claim.result or ""),
+        )
+        for claim in claims
+    ]
+    out.print()
+    out.print(table(("~key", "state", "since", "expires", "~result"), rows, title="Idempotency keys"))
+
+
 def print_text(out: "Console", text: str) -> None:
     """Text of several lines, as it is but for control characters; never as markup."""
     out.print(_lines(text), soft_wrap=True)
@@ -155,6 +177,8 @@ def job_json(detail: "JobDetail | StoppedJob") -> Any:
     answer["job"]["payload"] = embed(detail.job.payload)
     answer["job"]["headers"] = embed(detail.job.headers)
     answer["audit"] = audit_json(detail.audit)
+    for claim in answer.get("claims", ()):
+        claim["result"] = embed(claim["result"])
     return answer
 
 

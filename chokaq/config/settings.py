@@ -140,6 +140,21 @@ class EnvelopeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A larger payload is refused at enqueue."""
 
 
+class IdempotencySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The idempotency middleware (chokaq.idempotent), where the code that uses it does not say otherwise."""
+
+    in_progress_ttl: float = 1_800.0
+    """A run that was lost with its process keeps other jobs of its key away for this long; while it lives it is renewed."""
+    result_ttl: float | None = 7 * 86_400.0
+    """A completed run is remembered for this long: until then its duplicates are skipped. None: for ever."""
+    min_result_ttl: float | None = None
+    """Least time that code may ask a completed run to be remembered. None: no bound."""
+    max_result_ttl: float | None = None
+    """Most time that code may ask a completed run to be remembered. None: no bound."""
+    busy_delay: float = 15.0
+    """A duplicate of an unfinished run is put off for about this long, uncharged, again and again within max_job_age."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a worker, a client or a command needs to know."""
 
@@ -168,6 +183,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The maintenance process."""
     envelope: EnvelopeSettings = EnvelopeSettings()
     """Limits of what may be enqueued."""
+    idempotency: IdempotencySettings = IdempotencySettings()
+    """The idempotency middleware."""
+    redact: tuple[str, ...] = ()
+    """Regular expressions of secrets: what they match in a handler's errors becomes *** before it is stored. (Passwords in URLs
+    and connection strings always do.)"""
     log_level: str = "info"
     """Least level that is logged."""
     log_format: Literal["console", "json"] = "console"

@@ -9,6 +9,7 @@ from chokaq.jobs.ids import new_id
 from chokaq.operations.actor import By
 from chokaq.operations.cursors import cursor_of, position_of
 from chokaq.operations.errors import OperationError
+from chokaq.store.claims import ClaimView
 from chokaq.store.protocol import Session
 from chokaq.store.records import Attempt, AuditEntry, CancelAnswer, JobFilter, JobView, Page
 
@@ -25,6 +26,8 @@ class JobDetail(msgspec.Struct, frozen=True):
     job: JobView
     attempts: list[Attempt]
     audit: list[AuditEntry]
+    claims: list[ClaimView] = []
+    """The idempotency keys that its runs hold or have completed, with what these kept."""
 
 
 def check_id(text: str, what: str = "job") -> str:
@@ -52,12 +55,14 @@ def cancel_jobs(session: Session, job_ids: Sequence[str], who: By) -> list[Cance
 
 
 def show_job(session: Session, job_id: str) -> JobDetail:
-    """A job with payload, failed attempts and what operators did to it. Raises OperationError when there is none."""
+    """A job with payload, failed attempts, idempotency keys, what operators did to it. Raises OperationError when there is none."""
     wanted = check_id(job_id)
     job = session.get_job(wanted)
     if job is None:
         raise OperationError(f"there is no job {wanted}: never enqueued here, not committed yet, or purged")
-    return JobDetail(job, session.list_attempts(wanted), session.list_audit(wanted, SHOWN_AUDIT))
+    return JobDetail(
+        job, session.list_attempts(wanted), session.list_audit(wanted, SHOWN_AUDIT), session.list_claims(wanted)
+    )
 
 
 def list_jobs(session: Session, where: JobFilter, limit: int = 50, after: str | None = None) -> Page:

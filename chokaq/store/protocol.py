@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from chokaq.lifecycle.circuit import Forced
 from chokaq.lifecycle.states import Answer, JobStatus, Pillar
 from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders
+from chokaq.store.claims import ClaimSession
 from chokaq.store.records import (
     Attempt,
     AuditEntry,
@@ -55,7 +56,7 @@ MAX_JOBS_PER_CALL = 1_000
 MAX_BYTES_PER_CALL = 4_000_000
 
 
-class Session(Protocol):
+class Session(ClaimSession, Protocol):
     """One connection to a store; one thread at a time."""
 
     # ── client ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -147,7 +148,8 @@ class Session(Protocol):
         ...
 
     def purge_leftovers(self, size: int = 1_000) -> int:
-        """Delete expired window keys whose job is not live, workers ended over 7 days ago, buckets past their keep. How many."""
+        """Delete expired window keys whose job is not live, workers ended over 7 days ago, buckets past their keep, expired run
+        claims. How many."""
         ...
 
     def roll_up(self) -> int:

@@ -42,13 +42,15 @@ class Operation(IntEnum):
     RETRY = 2
     FAIL = 3
     RELEASE = 4
+    LEAVE = 5
+    """Nothing is written of the job, which is somebody else's; only what its execution held besides is given up."""
 
 
 START: Final = Operation.START
 
 
 Change = Retry | Failure | Release | None
-"""What goes with an operation; None for START and SUCCEED."""
+"""What goes with an operation; None for START, SUCCEED and LEAVE."""
 
 
 class Claim:

@@ -10,6 +10,11 @@ class Counts:
         "failed",
         "fetched",
         "fetches",
+        "keys_busy",
+        "keys_hit",
+        "keys_lost",
+        "keys_missed",
+        "keys_released",
         "released",
         "retried",
         "started",
@@ -38,6 +43,16 @@ class Counts:
         self.timeouts = 0
         """Handlers asked to stop because of their execution timeout."""
         self.unknown_types = 0
+        self.keys_hit = 0
+        """Duplicates of a completed run, skipped."""
+        self.keys_missed = 0
+        """Idempotency keys claimed: the work was done here."""
+        self.keys_busy = 0
+        """Duplicates of an unfinished run, put off."""
+        self.keys_released = 0
+        """Keys given up because their run did not complete. (This and the next one: written by the settle lane.)"""
+        self.keys_lost = 0
+        """Runs that completed when their key was another job's by then."""
         self.store_errors = 0
         """Calls of the lanes that failed; every one was repeated or split."""
 

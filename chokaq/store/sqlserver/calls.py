@@ -80,6 +80,11 @@ PROCEDURES: dict[str, dict[str, Type]] = {
     "ListAttempts": {"JobId": ID},
     "ListAudit": {"Target": NAME, "Limit": INT, "After": BIGINT},
     "ListBuckets": {"Queue": NAME, "SinceMs": BIGINT},
+    "ClaimRuns": {"WorkerId": ID, "Mapped": text(33), "Claims": DOCUMENT},
+    "RenewClaims": {"Mapped": text(33), "Claims": DOCUMENT},
+    "CompleteRuns": {"Mapped": text(33), "Claims": DOCUMENT, "Bytes": BYTES},
+    "ReleaseClaims": {"Mapped": text(33), "Claims": DOCUMENT},
+    "ListClaims": {"JobId": ID},
     "GetClock": {},
     "ResurrectJobs": {
         "Jobs": DOCUMENT, "Mask": INT, "Payload": BYTES, "PayloadHash": ascii_text(32), "Tags": text(1000), "Priority": INT,

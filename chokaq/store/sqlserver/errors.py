@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from chokaq.store.errors import (
     KeyContention,
     SchemaMismatch,
+    StoreConflict,
     StoreError,
     StoreMisconfigured,
     StoreRefused,
@@ -129,6 +130,8 @@ def translate(error: BaseException, place: str, secrets: Iterable[str] = ()) -> 
         return StoreMisconfigured(f"{place}: the ODBC driver cannot be loaded: {text}: check database.odbc_driver")
     if code in {229, 230} or "permission denied" in lower:
         return StoreRefused(f"{place}: {text}: grant the login one of chokaq's roles")
+    if code in DUPLICATES:
+        return StoreConflict(f"{place}: {text}")
     if _is_lasting(code, sqlstate) and not (_passes(code, sqlstate, lower) or _is_confused(error)):
         return StoreRefused(f"{place}: {text}")
     return StoreUnavailable(f"{place}: {text}")

@@ -1,6 +1,7 @@
 """A session: every operation over one connection."""
 
 from chokaq.store.sqlserver.circuits import CircuitOperations
+from chokaq.store.sqlserver.claims import ClaimOperations
 from chokaq.store.sqlserver.client import ClientOperations
 from chokaq.store.sqlserver.maintenance import MaintenanceOperations
 from chokaq.store.sqlserver.operators import OperatorOperations
@@ -9,7 +10,13 @@ from chokaq.store.sqlserver.worker import WorkerOperations
 
 
 class SqlServerSession(
-    ClientOperations, WorkerOperations, MaintenanceOperations, OperatorOperations, RepairOperations, CircuitOperations
+    ClientOperations,
+    WorkerOperations,
+    MaintenanceOperations,
+    OperatorOperations,
+    RepairOperations,
+    CircuitOperations,
+    ClaimOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; one thread at a time. Every procedure goes through `_call`."""
 

@@ -5,6 +5,7 @@ import pytest
 from chokaq.store.errors import (
     KeyContention,
     SchemaMismatch,
+    StoreConflict,
     StoreError,
     StoreMisconfigured,
     StoreRefused,
@@ -26,8 +27,8 @@ def raised(number: int, text: str = "something", state: str = "42000") -> Except
             (code, StoreUnavailable)
             for code in (1205, 1222, -2, 4060, 40197, 40501, 40613, 10928, 10929, 49918, 49919, 49920)
         ),
-        (2601, StoreUnavailable),
-        (2627, StoreUnavailable),
+        (2601, StoreConflict),
+        (2627, StoreConflict),
         (50001, KeyContention),
         (50002, StoreRefused),
         (2812, SchemaMismatch),
