@@ -35,6 +35,11 @@ class Driver(threading.Thread):
         self._given_up = threading.Event()
         self._session: Session | None = None
 
+    @property
+    def cancelled(self) -> set[str]:
+        """Jobs that stood waiting when they were cancelled: they never run."""
+        return {job for job, answer in self.cancels.items() if answer == "cancelled"}
+
     def run(self) -> None:
         """The whole plan."""
         try:

@@ -3,7 +3,7 @@
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -123,9 +123,10 @@ class Scenario:
         """Of the planned jobs, how many have had a handler end."""
         return len(self.fleet.ledger.read().done) / self._total
 
-    def quiesce(self, left: int = 0) -> None:
-        """Wait until every job has ended; all but `left` of them."""
+    def quiesce(self, far: Collection[str] = ()) -> None:
+        """Wait until every job has ended, but for those of `far` (ids), which are due too late for that."""
         self.driver.finish(self.patience)
+        left = len(set(far) - self.driver.cancelled)
         self._wait(lambda: self.lab.count("JobsHot") <= left, "the end of every job")
 
     def outlasts_the_leases(self) -> Callable[[], bool]:
