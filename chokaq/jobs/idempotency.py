@@ -68,7 +68,7 @@ class Idempotent:
         held = HeldKey(RunClaim(key, ctx.id, ctx.lease, _ms(lives)), self._result_ttl_ms(job, keys.settings))
         answer = await _claimed(keys, ctx, held)
         if answer.state is Claiming.DONE:
-            _log.info("duplicate_skipped", job=ctx.id, type=ctx.type_key, completed_by=answer.holder)
+            _log.debug("duplicate_skipped", job=ctx.id, type=ctx.type_key, completed_by=answer.holder)
             return
         if answer.state is not Claiming.CLAIMED:
             raise Snooze(_patience(answer, keys.settings.busy_delay))
