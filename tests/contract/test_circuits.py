@@ -43,7 +43,7 @@ def test_what_a_child_says_is_seen_with_its_host_and_queue(session: Session) -> 
     assert (seen.type_key, seen.worker_id, seen.queue, seen.host) == (TYPE, holder.id, QUEUE, "host-1")
     assert (seen.state, seen.failures, seen.generation, seen.last_error) == (OPEN, 5, 7, "OSError")
     assert seen.next_probe_ms is not None
-    assert 15_000 < seen.next_probe_ms <= 20_000
+    assert 0 < seen.next_probe_ms <= 20_000
     registered = session.list_workers()[0].started_at
     assert 85 < (registered - seen.changed_at).total_seconds() < 91
 
