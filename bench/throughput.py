@@ -2,7 +2,9 @@
 
 import argparse
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -27,7 +29,7 @@ class Load(NamedTuple):
 
     jobs: int
     children: int = 1
-    queue: dict[str, object] = {}
+    queue: Mapping[str, object] = MappingProxyType({})
     """Options of the queue; none: the defaults."""
     timeout: float = 600.0
     """Seconds after which it is given up."""
