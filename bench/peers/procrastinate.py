@@ -39,7 +39,7 @@ def reset(_setup: str) -> None:
 def producer() -> Producer:
     """Its async interface; sets by its batch call."""
     loop = Loop()
-    loop(app.open_async())  # type: ignore[arg-type]
+    loop(app.open_async())
 
     def one(number: int) -> None:
         arguments: dict[str, Any] = payload(number)

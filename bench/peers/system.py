@@ -31,9 +31,12 @@ class System:
         """`folder`: of this system alone; `port`: of a T-SQL server that is there already."""
         self.peer = peer
         self._postgres = postgres if peer.service == "postgres" else None
-        self._port = {"postgres": postgres and postgres.port, "redis": redis and redis.port, "tsql": port}.get(
-            peer.service or ""
-        )
+        ports = {
+            "postgres": None if postgres is None else postgres.port,
+            "redis": None if redis is None else redis.port,
+            "tsql": port,
+        }
+        self._port = ports.get(peer.service or "")
         self._python = python_of(peer)
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
