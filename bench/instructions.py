@@ -22,7 +22,7 @@ import orjson
 
 from bench.figures import shown
 from bench.output import answer, note, say, table
-from bench.paths import PATHS, SET
+from bench.paths import COUNTED, PATHS, SET
 from bench.target import BenchError
 from bench.workers import ROOT
 
@@ -95,6 +95,7 @@ def _collect(path: str, jobs: int) -> int:
     command = [
         valgrind,
         "--tool=callgrind",
+        "--instr-atstart=no",
         "--callgrind-out-file=/dev/null",
         sys.executable,
         "-m",
@@ -103,7 +104,7 @@ def _collect(path: str, jobs: int) -> int:
         str(jobs),
     ]
     # A fixed seed: the order of sets and dictionaries decides how much work a lookup is.
-    environ = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT)}
+    environ = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT), COUNTED: "1"}
     done = subprocess.run(command, env=environ, capture_output=True, check=False)
     collected = _COLLECTED.search(done.stderr)
     if done.returncode or collected is None:
