@@ -16,7 +16,7 @@ from bench.peers.catalogue import PEERS, Peer, find
 from bench.peers.services import Postgres, Redis
 from bench.peers.system import System
 from bench.stage import Stage
-from bench.target import BenchError
+from bench.target import BenchError, Target, open_target
 from chokaq.store.sqlserver.connecting import DEFAULT_PORT
 from chokaq.store.url import DatabaseUrl
 
@@ -100,7 +100,7 @@ def _systems(stage: Stage, peers: list[Peer], missing: dict[str, str]) -> Iterat
             folder = stage.folder / peer.name
             try:
                 if peer.module == "ourselves":
-                    _announce(stage, folder, peer)
+                    open_things.callback(_announce(stage, folder, peer).drop)
                 system = System(
                     peer, folder, postgres=servers.get("postgres"), redis=servers.get("redis"), port=_port(stage, peer)
                 )
@@ -112,13 +112,16 @@ def _systems(stage: Stage, peers: list[Peer], missing: dict[str, str]) -> Iterat
         yield systems
 
 
-def _announce(stage: Stage, folder: Path, peer: Peer) -> None:
-    """Tell our own driver which store it drives."""
+def _announce(stage: Stage, folder: Path, peer: Peer) -> Target:
+    """Tell our own driver which store it drives; the target, to be dropped at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     kind = "sqlserver" if peer.service == "tsql" else "sqlite"
     place = folder / "target"
     place.write_text(f"{kind}\n{stage.database if kind == 'sqlserver' else ''}\n")
     place.chmod(0o600)
+    target = open_target(kind, stage.database, folder)
+    target.create()
+    return target
 
 
 def _port(stage: Stage, peer: Peer) -> int | None:

@@ -83,7 +83,7 @@ def crash(system: System, setup: str, jobs: int, *, sleep: float = 0.005, watch:
         "lost": max(0, missing - left),
         "left": left,
         "started_twice": len(starts) - len(set(starts)),
-        "seconds": max(mark.at for mark in marks) - killed_at,
+        "seconds": max(0.0, max(mark.at for mark in marks) - killed_at),
     }
 
 
