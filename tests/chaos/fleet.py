@@ -28,6 +28,7 @@ queues:
   main: {{max_workers: {workers}, processes: {processes}}}
   side: {{max_workers: {workers}}}
 defaults:
+  circuit: false
   heartbeat: {heartbeat}
   zombie_timeout: {zombie_timeout}s
   fetched_timeout: {zombie_timeout}s
