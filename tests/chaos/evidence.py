@@ -36,6 +36,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """The clock that decides may have been this far ahead of the host's."""
     slack_ms: int = 0
     """Uncertainty between the host's clock and the database's."""
+    stamp_ms: int = 0
+    """How long before it takes place a change may be stamped: a procedure reads the clock once, when it is entered."""
 
 
 class Evidence(msgspec.Struct, kw_only=True):

@@ -59,7 +59,7 @@ class Scenario:
         self.chance = random.Random(seed)
         self.jobs = job_count(lab.kind)
         self.plan = Plan(self.chance)
-        self.rules = Rules(slack_ms=0 if lab.kind == "sqlite" else 100)
+        self.rules = Rules() if lab.kind == "sqlite" else Rules(slack_ms=100, stamp_ms=5_000)
         self.done: list[str] = []
         """The harm done, in order."""
         self.url = options.url

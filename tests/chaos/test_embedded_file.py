@@ -18,7 +18,9 @@ def database(scenario: Scenario) -> Path:
 
 def test_a_foreign_writer_that_keeps_the_file_locked_kills_no_worker_and_no_running_job(scenario: Scenario) -> None:
     """C30: longer than the leases last. Not ready meanwhile, alive all the while; nobody is judged when it ends."""
-    fleet = scenario.begin(Shape(replicas=2, processes=1, command_timeout="1s", zombie_timeout=6.0))
+    # Heartbeats far shorter than the pauses of a lane that waits for its store: two of them are no time to come back in.
+    shape = Shape(replicas=2, processes=1, command_timeout="1s", heartbeat="200ms", zombie_timeout=6.0)
+    fleet = scenario.begin(shape)
     scenario.load(more=scenario.plan.lasting(10, 3.0))
     children = set(fleet.children())
 
@@ -78,7 +80,7 @@ def test_a_full_file_stops_the_work_and_more_room_lets_it_go_on(scenario: Scenar
     )
     scenario.load(Plan(scenario.chance, payload_bytes=3_000).draw(scenario.jobs))
 
-    # No drawn moment here: the file may be full before any share of the jobs is done.
+    # Sooner or later, by how far ahead the driver is: no share of the jobs can be waited for.
     fleet.programs[0].until(lambda: _has_been_full(fleet), "a full file", scenario.patience)
     pages.write_text("1000000")
     verdict = scenario.finish()

@@ -107,7 +107,7 @@ class _Judge:
                 continue
             spans = sorted(span for job_id in ids if (span := self._span(job_id)) is not None)
             for (_, ended, first), (began, _, second) in pairwise(spans):
-                if began < ended:
+                if began + self.evidence.rules.stamp_ms < ended:
                     yield f"{first} and {second} were live at once under the key {key}"
 
     def _span(self, job_id: str) -> tuple[int, int, str] | None:
