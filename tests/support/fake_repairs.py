@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
+from chokaq.store.claims import ClaimView
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import Attempt, AuditEntry, JobFilter, JobView, Page
 from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, RepairAnswer
@@ -107,6 +108,9 @@ class FakeRepairs:
 
     def list_attempts(self, job_id: str) -> list[Attempt]:
         return [attempt for attempt in self.attempts if attempt.job_id == job_id]
+
+    def list_claims(self, _job_id: str) -> list[ClaimView]:
+        return []
 
     def list_audit(self, target: str | None = None, limit: int = 50, after: int | None = None) -> list[AuditEntry]:
         found = [
