@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from chokaq.jobs.enqueue import Enqueue
     from chokaq.jobs.envelope import Window
     from chokaq.jobs.errors import EnqueueError, JobNotFound, PayloadTooLarge, RegistrationError, UnknownJobType
+    from chokaq.jobs.idempotency import idempotent
     from chokaq.jobs.profile import Profile
     from chokaq.lifecycle.errors import FatalError, PayloadError, Snooze, Throttled
     from chokaq.lifecycle.states import CancelReason, FailureReason, JobStatus, KeyScope
@@ -41,6 +42,7 @@ __all__ = [
     "UnknownJobType",
     "Window",
     "__version__",
+    "idempotent",
 ]
 
 _HOMES = {
@@ -49,6 +51,7 @@ _HOMES = {
     "jobs.enqueue": ("Enqueue",),
     "jobs.envelope": ("Window",),
     "jobs.errors": ("EnqueueError", "JobNotFound", "PayloadTooLarge", "RegistrationError", "UnknownJobType"),
+    "jobs.idempotency": ("idempotent",),
     "jobs.profile": ("Profile",),
     "lifecycle.errors": ("FatalError", "PayloadError", "Snooze", "Throttled"),
     "lifecycle.states": ("CancelReason", "FailureReason", "JobStatus", "KeyScope"),

@@ -1,14 +1,12 @@
 """`chokaq enqueue`: one job by hand."""
 
-import sys
-from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chokaq.cli.common import Common, who
 from chokaq.cli.options import ActorOption, ConfigOption, DatabaseOption, JsonOption
+from chokaq.cli.reading import document, instant, seconds
 
 if TYPE_CHECKING:
     from chokaq.config import Settings
@@ -60,7 +58,7 @@ def enqueue(
     from chokaq.operations.enqueue import DEFAULT_PRIORITY, enqueue_job, raw_job
 
     settings = common.settings()
-    text = _read(payload)
+    text = document("PAYLOAD", payload)
     if queue is None:
         facts, known = _facts_of(settings, type_key)
         queue = facts.jobs[known]
@@ -73,8 +71,8 @@ def enqueue(
         queue=queue,
         max_payload_bytes=settings.envelope.max_payload_bytes,
         priority=DEFAULT_PRIORITY if priority is None else priority,
-        delay=None if delay is None else _seconds("--delay", delay),
-        at=None if at is None else _instant(at),
+        delay=None if delay is None else seconds("--delay", delay),
+        at=None if at is None else instant("--at", at),
         key=key,
         scope=None if scope is None else _scope(scope),
         tags=tags,
@@ -94,17 +92,6 @@ def enqueue(
         typer.echo(
             f"{answer.id} already holds the key {job.idempotency_key} ({answer.status.label}{differs}); nothing enqueued"
         )
-
-
-def _read(payload: str) -> str:
-    if payload == "-":
-        return sys.stdin.read()
-    if not payload.startswith("@"):
-        return payload
-    try:
-        return Path(payload[1:]).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"cannot read {payload[1:]}: {error}", param_hint="PAYLOAD") from None
 
 
 def _facts_of(settings: "Settings", type_key: str) -> "tuple[AppFacts, str]":
@@ -128,28 +115,12 @@ def _facts_of(settings: "Settings", type_key: str) -> "tuple[AppFacts, str]":
     raise OperationError(f"the application {settings.app} registers no job type {type_key!r}; {hint}")
 
 
-def _seconds(option: str, text: str) -> float:
-    from chokaq.config.durations import parse_duration
-
-    try:
-        return parse_duration(text)
-    except ValueError:
-        raise typer.BadParameter(f"must be a duration like 90s or 1h30m, got {text!r}", param_hint=option) from None
-
-
-def _instant(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(f"must be an instant like 2030-01-31T09:00, got {text!r}", param_hint="--at") from None
-
-
 def _scope(text: str) -> "Scope":
     if text.lower() in {"active", "retained"}:
         return text.lower()
     from datetime import timedelta
 
-    return timedelta(seconds=_seconds("--scope", text))
+    return timedelta(seconds=seconds("--scope", text))
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -16,3 +16,10 @@ ActorOption = Annotated[
     str | None, typer.Option("--actor", help="Who does this, for the audit log; default: your user on this host.")
 ]
 ReasonOption = Annotated[str | None, typer.Option("--reason", "-r", help="Why, for the audit log.")]
+YesOption = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation. Refused where production: true is set.")
+]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", help="Entries of a page: 1 to 500.")]
+AfterOption = Annotated[
+    str | None, typer.Option("--after", metavar="CURSOR", help="Go on behind a page, with the filter it came with.")
+]

@@ -68,6 +68,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | No
     from rich.table import Table
     from rich.text import Text
 
+    def unwrapped(cell: str) -> Text:
+        text = Text.from_markup(cell, overflow="ellipsis")
+        text.no_wrap = True
+        return text
+
     cells = list(rows)
     made = Table(
         box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False, padding=(0, 1), show_edge=False
@@ -78,12 +83,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | No
         made.add_column(
             name,
             justify="right" if column.startswith(">") else "left",
-            no_wrap=True,
+            # Only a column that may wrap is made narrower; its cells forbid it themselves, so they are cut instead.
+            no_wrap=not elastic,
             overflow="ellipsis",
-            min_width=len(name) if elastic else widest,
+            min_width=min(len(name), 4) if elastic else widest,
         )
     for row in cells:
-        made.add_row(*row)
+        made.add_row(*(unwrapped(cell) for cell in row))
     return made
 
 

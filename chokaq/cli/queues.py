@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chokaq.cli.common import Common, who
-from chokaq.cli.options import ActorOption, ConfigOption, DatabaseOption, JsonOption, ReasonOption
+from chokaq.cli.options import ActorOption, ConfigOption, DatabaseOption, JsonOption, ReasonOption, YesOption
+from chokaq.cli.reading import seconds
 
 if TYPE_CHECKING:
     from chokaq.store.records import QueueView
@@ -34,7 +35,7 @@ def register(program: typer.Typer) -> None:
     )
     group.command("resume", help="Undo a pause.")(_switch("resume"))
     group.command("activate", help="Put a deactivated queue back into service.")(_switch("activate"))
-    group.command("deactivate", help="Take a queue out of service.")(_switch("deactivate"))
+    group.command("deactivate")(deactivate)
     group.command("set")(set_)
     program.add_typer(group, name="queues")
 
@@ -72,6 +73,31 @@ def _switch(verb: str) -> Callable[..., None]:
         _print(common, [view])
 
     return switch
+
+
+def deactivate(
+    ctx: typer.Context,
+    queue: NameArgument,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    create: CreateOption = False,
+    yes: YesOption = False,
+    config: ConfigOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a queue out of service: nothing new is claimed from it until it is activated again."""
+    common = Common.of(ctx, config, database, as_json)
+    from chokaq.cli.confirm import ask
+    from chokaq.operations.confirm import Action, confirm_queue
+    from chokaq.operations.queues import check_queue, deactivate_queue
+
+    operator = who(actor, reason)
+    confirmation = confirm_queue(Action.DEACTIVATE, check_queue(queue), production=common.settings().production)
+    ask(confirmation, yes, [f"This takes the queue {queue} out of service, on all workers everywhere."])
+    with common.connected() as (_store, session):
+        view = deactivate_queue(session, queue, operator, create=create)
+    _print(common, [view])
 
 
 def set_(
@@ -113,12 +139,7 @@ def set_(
 
 
 def _seconds(option: str, text: str | None) -> float | None:
-    from chokaq.config.durations import parse_duration
-
-    try:
-        return None if text is None else parse_duration(text)
-    except ValueError:
-        raise typer.BadParameter(f"must be a duration like 90s or 1h30m, got {text!r}", param_hint=option) from None
+    return None if text is None else seconds(option, text)
 
 
 def _print(common: Common, views: "list[QueueView]", *, many: bool = False) -> None:

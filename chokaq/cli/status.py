@@ -121,6 +121,10 @@ def _render(found: "Status", width: int) -> Any:
     children = sum(1 for worker in found.workers if worker.queue)
     running = sum(worker.figures.running for worker in found.workers)
     parts: list[Any] = [listing if found.queues else Text("No queues yet: none was served, set, or given a job.")]
+    if found.circuits:
+        from chokaq.cli.circuits import circuit_table
+
+        parts += [Text(), circuit_table(found.circuits, width)]
     parts.append(
         Text(f"\n{_count(children, 'worker')} on {_count(len(hosts), 'host')}, {_count(running, 'job')} running.")
     )

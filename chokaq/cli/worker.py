@@ -1,5 +1,6 @@
 """`chokaq worker`: the supervisor and its children."""
 
+import atexit
 import os
 import signal
 import sys
@@ -85,6 +86,8 @@ def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
     # What is imported at this moment may swallow the exception; the application being described is ended by it, though.
     signal.signal(signal.SIGALRM, lambda _number, _frame: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, LAST_MOMENT)
+    # Past its exit handlers the interpreter drops ours: the alarm would then kill, and the exit code would not be 0.
+    atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.0)
     raise SystemExit(0)
 
 

@@ -1,27 +1,74 @@
-"""`chokaq workers`: the processes that work."""
+"""`chokaq workers list | drain`: the processes that work. Bare, it lists them."""
 
 from typing import Annotated
 
 import typer
 
-from chokaq.cli.common import Common
-from chokaq.cli.options import ConfigOption, DatabaseOption, JsonOption
+from chokaq.cli.common import Common, who
+from chokaq.cli.options import ActorOption, ConfigOption, DatabaseOption, JsonOption, ReasonOption
+
+EndedOption = Annotated[bool, typer.Option("--ended", help="Also those that ended within the last week.")]
 
 
 def register(program: typer.Typer) -> None:
-    """Add the command."""
-    program.command("workers")(workers)
+    """Add the commands."""
+    group = typer.Typer(invoke_without_command=True, help="Look at the worker processes of every host, and drain one.")
+    group.callback()(workers)
+    group.command("list")(list_)
+    group.command("drain")(drain)
+    program.add_typer(group, name="workers")
 
 
 def workers(
     ctx: typer.Context,
-    ended: Annotated[bool, typer.Option("--ended", help="Also those that ended within the last week.")] = False,
+    ended: EndedOption = False,
+    config: ConfigOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look at the worker processes of every host, newest first, and drain one. Without a command: list them."""
+    common = Common.of(ctx, config, database, as_json)
+    if ctx.invoked_subcommand is None:
+        _list(common, ended)
+
+
+def list_(
+    ctx: typer.Context,
+    ended: EndedOption = False,
     config: ConfigOption = None,
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the worker processes of every host, newest first."""
+    asked_before = ctx.parent is not None and bool(ctx.parent.params.get("ended"))
+    _list(Common.of(ctx, config, database, as_json), ended or asked_before)
+
+
+def drain(
+    ctx: typer.Context,
+    worker_ids: Annotated[list[str], typer.Argument(metavar="WORKER...", help="Worker ids, as `workers` lists them.")],
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    config: ConfigOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let workers finish what they run, take nothing new, and end; their supervisors replace them.
+
+    Exit code 1 when one is unknown or has ended already.
+    """
     common = Common.of(ctx, config, database, as_json)
+    from chokaq.cli.answers import report
+    from chokaq.operations.repair import Repaired
+    from chokaq.operations.workers import check_workers, drain_worker
+
+    operator, wanted = who(actor, reason), check_workers(worker_ids)
+    with common.connected() as (_store, session):
+        answers = [drain_worker(session, worker_id, operator) for worker_id in wanted]
+    report(common, Repaired(answers), "told to drain", listed="workers")
+
+
+def _list(common: Common, ended: bool) -> None:
     from chokaq.cli.output import WIDE, console, local, number, print_json, safe, span, table
     from chokaq.operations.workers import list_workers
 

@@ -104,6 +104,13 @@ def _policy(place: tuple[str, ...], policy: Policy) -> Iterator[Problem]:
                 yield _warning((*place, option), "retry has no effect with max_attempts: 1")
     if policy.on_crash == "retry" and policy.crash_limit == 1:
         yield _warning((*place, "crash_limit"), "1 stops a job at its first crash: on_crash: retry has no effect")
+    wait, option = max((policy.circuit_open, "circuit_open"), (policy.circuit_delay, "circuit_delay"))
+    if policy.circuit and age is not None and wait > age:
+        message = (
+            f"{format_duration(wait)} is above max_job_age ({format_duration(age)}): "
+            "a job that meets an open circuit is too old by the time it may run"
+        )
+        yield _warning((*place, option), message)
 
 
 def _processes(settings: Settings) -> Iterator[Problem]:

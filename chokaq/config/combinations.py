@@ -21,7 +21,22 @@ def check_combinations(settings: Settings) -> list[Problem]:
     if supervisor.respawn_max < supervisor.respawn_min:
         place = ("supervisor", "respawn_max")
         problems.append(_below(place, supervisor.respawn_max, "respawn_min", supervisor.respawn_min))
-    return problems + _database(settings)
+    return problems + _idempotency(settings) + _database(settings)
+
+
+def _idempotency(settings: Settings) -> list[Problem]:
+    """The bounds of how long a completed run is remembered, and the default between them."""
+    own = settings.idempotency
+    least, most, default = own.min_result_ttl, own.max_result_ttl, own.result_ttl
+    if least is not None and most is not None and most < least:
+        return [_below(("idempotency", "max_result_ttl"), most, "min_result_ttl", least)]
+    place = ("idempotency", "result_ttl")
+    if least is not None and default is not None and default < least:
+        return [_below(place, default, "min_result_ttl", least)]
+    if most is not None and (default is None or default > most):
+        got = "null (for ever)" if default is None else format_duration(default)
+        return [Problem(path_text(place), f"must be at most max_result_ttl ({format_duration(most)}), got {got}")]
+    return []
 
 
 def _leases(settings: Settings) -> list[Problem]:

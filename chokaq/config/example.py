@@ -10,6 +10,7 @@ from chokaq.config.sections import (
     DATABASE,
     ENVELOPE,
     ENVIRONMENT,
+    IDEMPOTENCY,
     MAINTENANCE,
     POLICY,
     QUEUE,
@@ -19,6 +20,7 @@ from chokaq.config.sections import (
 )
 from chokaq.config.settings import (
     EnvelopeSettings,
+    IdempotencySettings,
     MaintenanceSettings,
     Policy,
     QueueSettings,
@@ -70,6 +72,11 @@ def example() -> str:
             "maintenance", "The process that cleans up after dead workers and deletes old rows.", _fields("maintenance")
         ),
         _section("envelope", "Limits of what may be enqueued.", _fields("envelope")),
+        _section(
+            "idempotency",
+            "The middleware chokaq.idempotent, where the code that uses it does not say otherwise.",
+            _fields("idempotency"),
+        ),
     ]
     return "\n".join(parts)
 
@@ -85,6 +92,8 @@ def _fields(section: str) -> Iterator[str]:
             yield from _options(SupervisorSettings, SUPERVISOR, SupervisorSettings())
         case "maintenance":
             yield from _options(MaintenanceSettings, MAINTENANCE, MaintenanceSettings())
+        case "idempotency":
+            yield from _options(IdempotencySettings, IDEMPOTENCY, IdempotencySettings())
         case _:
             yield from _options(EnvelopeSettings, ENVELOPE, EnvelopeSettings())
 

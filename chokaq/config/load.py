@@ -18,6 +18,7 @@ from chokaq.config.sections import (
     DATABASE,
     ENVELOPE,
     ENVIRONMENT,
+    IDEMPOTENCY,
     MAINTENANCE,
     POLICY,
     QUEUE,
@@ -27,6 +28,7 @@ from chokaq.config.sections import (
 )
 from chokaq.config.settings import (
     EnvelopeSettings,
+    IdempotencySettings,
     MaintenanceSettings,
     Policy,
     QueueSettings,
@@ -131,6 +133,7 @@ def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None) -> 
         supervisor=SupervisorSettings(**reader.section(("supervisor",), tree.get("supervisor"), SUPERVISOR)),
         maintenance=MaintenanceSettings(**reader.section(("maintenance",), tree.get("maintenance"), MAINTENANCE)),
         envelope=EnvelopeSettings(**reader.section(("envelope",), tree.get("envelope"), ENVELOPE)),
+        idempotency=IdempotencySettings(**reader.section(("idempotency",), tree.get("idempotency"), IDEMPOTENCY)),
         source=file,
     )
 

@@ -9,13 +9,25 @@ from chokaq.config.document import Document, path_text
 from chokaq.config.document import Path as Place
 from chokaq.config.errors import Problem
 from chokaq.config.rules import Rule, shown
-from chokaq.config.sections import DATABASE, ENVELOPE, MAINTENANCE, POLICY, QUEUE, SECTIONS, SUPERVISOR, TOP, Section
+from chokaq.config.sections import (
+    DATABASE,
+    ENVELOPE,
+    IDEMPOTENCY,
+    MAINTENANCE,
+    POLICY,
+    QUEUE,
+    SECTIONS,
+    SUPERVISOR,
+    TOP,
+    Section,
+)
 from chokaq.config.variables import Filled, VariableError, fill, fill_url, has_marks, put_back, resolve
 
 _HOMES: dict[str, tuple[str, Section]] = {
     "supervisor": ("supervisor", SUPERVISOR),
     "maintenance": ("maintenance", MAINTENANCE),
     "envelope": ("envelope", ENVELOPE),
+    "idempotency": ("idempotency", IDEMPOTENCY),
     "policy": ("defaults, a queue or a type", POLICY),
     "queue": ("defaults or a queue", QUEUE),
     "database": ("database", DATABASE),
@@ -85,6 +97,8 @@ class Reader:
         return value
 
     def _filled(self, place: Place, raw: object) -> object:
+        if isinstance(raw, list):
+            return [self._filled((*place, str(index)), item) for index, item in enumerate(raw)]
         if not isinstance(raw, str):
             return raw
         if "${" in raw:

@@ -1,7 +1,8 @@
 """What a value in the YAML must be, and how it becomes a typed setting."""
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,10 @@ YEARS = 36_500 * DAY
 """Upper bound of a duration that only has to be sane: a hundred years."""
 INT_MS = 2_147_483.0
 """Upper bound of a duration that travels to the store as a 32-bit count of milliseconds: 24 days."""
+
+
+class WrongValue(ValueError):
+    """Says by itself what is wrong with a value, where `must be …` would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,8 @@ class Rule:
         else:
             try:
                 return self.read(value)
+            except WrongValue:
+                raise
             except (ValueError, TypeError, OverflowError):
                 pass
         got = "a value not shown here" if self.secret else shown(value)
@@ -157,6 +164,27 @@ def text(wants: str, accept: Callable[[str], bool], *, secret: bool = False) -> 
         return str(value)
 
     return Rule(wants, read, secret=secret)
+
+
+def patterns() -> Rule:
+    """A list of regular expressions; none of them may match the empty text."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+            raise ValueError
+        for index, item in enumerate(value):
+            try:
+                compiled = re.compile(item)
+            except re.error as error:
+                raise WrongValue(f"[{index}] {shown(item)} is not a regular expression: {error}") from None
+            if compiled.search("") is not None:
+                raise WrongValue(f"[{index}] {shown(item)} matches the empty text: it would hide everything")
+        return tuple(map(str, value))
+
+    def show(value: Sequence[str]) -> str:
+        return "[" + ", ".join("'" + item.replace("'", "''") + "'" for item in value) + "]"
+
+    return Rule("a list of regular expressions", read, "", show)
 
 
 def is_name(value: str) -> bool:

@@ -2,7 +2,21 @@
 
 import re
 
-from chokaq.config.rules import DAY, HOUR, INT_MS, MINUTE, Rule, choice, duration, flag, integer, number, size, text
+from chokaq.config.rules import (
+    DAY,
+    HOUR,
+    INT_MS,
+    MINUTE,
+    Rule,
+    choice,
+    duration,
+    flag,
+    integer,
+    number,
+    patterns,
+    size,
+    text,
+)
 
 Section = dict[str, Rule]
 
@@ -22,6 +36,13 @@ POLICY: Section = {
     "crash_limit": integer(1, 1_000),
     "unknown_type_delay": duration(0.001, INT_MS),
     "unknown_type_grace": duration(0),
+    "circuit": flag(),
+    "circuit_failures": integer(1, 10_000),
+    "circuit_window": duration(0.001, DAY),
+    "circuit_open": duration(0.001, DAY),
+    "circuit_probes": integer(1, 1_000),
+    "circuit_probe_timeout": duration(0.001, DAY),
+    "circuit_delay": duration(0.001, DAY),
 }
 
 QUEUE: Section = {
@@ -74,17 +95,26 @@ MAINTENANCE: Section = {
 
 ENVELOPE: Section = {"max_payload_bytes": size(1, 1_000_000)}
 
+IDEMPOTENCY: Section = {
+    "in_progress_ttl": duration(1),
+    "result_ttl": duration(1).or_null(),
+    "min_result_ttl": duration(1).or_null(),
+    "max_result_ttl": duration(1).or_null(),
+    "busy_delay": duration(0.1, HOUR),
+}
+
 TOP: Section = {
     "app": text(
         "package.module:attribute", lambda value: bool(re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", value))
     ).or_null(),
     "production": flag(),
+    "redact": patterns(),
     "log_level": choice("debug", "info", "warning", "error", "critical"),
     "log_format": choice("console", "json"),
 }
 """The options that are no sections themselves."""
 
-SECTIONS = ("database", "queues", "defaults", "types", "supervisor", "maintenance", "envelope")
+SECTIONS = ("database", "queues", "defaults", "types", "supervisor", "maintenance", "envelope", "idempotency")
 
 ENVIRONMENT = {
     "CHOKAQ_DATABASE_URL": ("database", "url"),

@@ -40,6 +40,23 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """A job of a type this child does not know is handed back for that long (a rolling deploy)."""
     unknown_type_grace: float = 900.0
     """A job of an unknown type stops as FatalError once it has been due for that long."""
+    circuit: bool = True
+    """Whether failures open the circuit of a job type (one per type and child). False: only an operator can open it."""
+    circuit_failures: int = 5
+    """So many failures in a row (transient or throttled) open the circuit; fatal ones and timeouts do not count."""
+    circuit_window: float = 60.0
+    """Failures in a row count together when they lie within this time."""
+    circuit_open: float = 30.0
+    """An open circuit starts no job of its type for so long; then it tries one."""
+    circuit_probes: int = 1
+    """Jobs tried at most after that; when so many succeed the circuit closes, when one fails it opens again."""
+    circuit_probe_timeout: float = 30.0
+    """A tried job that has not ended by then makes room for the next one, which gets twice the time."""
+    circuit_delay: float = 5.0
+    """A job that an open circuit denies is due again after this, uncharged, within its max_job_age.
+
+    Later when very many are denied: a child lets no more than a hundred of a type come back per second.
+    """
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +113,7 @@ class MaintenanceSettings(msgspec.Struct, frozen=True, kw_only=True):
     rescue_interval: float = 60.0
     """The leader looks for abandoned and zombie jobs this often."""
     retention_interval: float = 300.0
-    """The leader deletes what is past its retention this often."""
+    """What is past its retention is deleted this often, by the maintenance of every supervisor for its own queues."""
     rollup_interval: float = 60.0
     """The leader folds per-second figures into minutes and totals this often."""
     batch_size: int = 1_000
@@ -121,6 +138,21 @@ class EnvelopeSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     max_payload_bytes: int = 1_000_000
     """A larger payload is refused at enqueue."""
+
+
+class IdempotencySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The idempotency middleware (chokaq.idempotent), where the code that uses it does not say otherwise."""
+
+    in_progress_ttl: float = 1_800.0
+    """A run that was lost with its process keeps other jobs of its key away for this long; while it lives it is renewed."""
+    result_ttl: float | None = 7 * 86_400.0
+    """A completed run is remembered for this long: until then its duplicates are skipped. None: for ever."""
+    min_result_ttl: float | None = None
+    """Least time that code may ask a completed run to be remembered. None: no bound."""
+    max_result_ttl: float | None = None
+    """Most time that code may ask a completed run to be remembered. None: no bound."""
+    busy_delay: float = 15.0
+    """A duplicate of an unfinished run is put off for about this long, uncharged, again and again within max_job_age."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,6 +183,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The maintenance process."""
     envelope: EnvelopeSettings = EnvelopeSettings()
     """Limits of what may be enqueued."""
+    idempotency: IdempotencySettings = IdempotencySettings()
+    """The idempotency middleware."""
+    redact: tuple[str, ...] = ()
+    """Regular expressions of secrets: what they match in a handler's errors becomes *** before it is stored. (Passwords in URLs
+    and connection strings always do.)"""
     log_level: str = "info"
     """Least level that is logged."""
     log_format: Literal["console", "json"] = "console"

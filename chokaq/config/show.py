@@ -6,7 +6,7 @@ import msgspec
 
 from chokaq.config.document import path_text
 from chokaq.config.load import Loaded
-from chokaq.config.sections import DATABASE, ENVELOPE, MAINTENANCE, POLICY, QUEUE, SUPERVISOR, TOP, Section
+from chokaq.config.sections import DATABASE, ENVELOPE, IDEMPOTENCY, MAINTENANCE, POLICY, QUEUE, SUPERVISOR, TOP, Section
 from chokaq.config.settings import Settings
 from chokaq.store.url import redact
 
@@ -43,7 +43,8 @@ def shown_settings(loaded: Loaded) -> list[Shown]:
         ]
     rows += _rows(loaded, ("supervisor",), SUPERVISOR, settings.supervisor)
     rows += _rows(loaded, ("maintenance",), MAINTENANCE, settings.maintenance)
-    return rows + _rows(loaded, ("envelope",), ENVELOPE, settings.envelope)
+    rows += _rows(loaded, ("envelope",), ENVELOPE, settings.envelope)
+    return rows + _rows(loaded, ("idempotency",), IDEMPOTENCY, settings.idempotency)
 
 
 def redacted(settings: Settings) -> Settings:

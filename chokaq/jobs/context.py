@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -13,6 +13,9 @@ from chokaq.lifecycle.errors import Snooze
 from chokaq.lifecycle.failures import cut
 from chokaq.lifecycle.states import CancelReason
 from chokaq.store.records import FetchedJob
+
+if TYPE_CHECKING:
+    from chokaq.jobs.runkeys import HeldKey, RunKeys
 
 MAX_NOTE = 1_000
 _headers = msgspec.json.Decoder(dict[str, str])
@@ -30,9 +33,12 @@ class JobContext:
         "_note",
         "_percent",
         "attempt",
+        "held_keys",
         "id",
+        "keys",
         "lease",
         "queue",
+        "returned",
         "type_key",
         "worker_id",
     )
@@ -48,6 +54,12 @@ class JobContext:
         self.worker_id: str = worker_id
         self.lease: int = job.lease
         """Lease number of this claim; (id, lease) names this execution, for example in an outside system."""
+        self.keys: RunKeys | None = None
+        """For the idempotency middleware: where keys are claimed; None outside a worker."""
+        self.held_keys: tuple[HeldKey, ...] = ()
+        """For the worker: keys claimed, or asked for, by this execution. Replaced as a whole, so that other threads may read it."""
+        self.returned: object = None
+        """For middleware: what the handler returned, once it has."""
         self._ends = None if timeout is None else time.time() + timeout
         self._lock = threading.Lock()
         self._headers: Mapping[str, str] | None = None

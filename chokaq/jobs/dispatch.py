@@ -1,19 +1,23 @@
 """From (queue, type key) to running code: everything that can be computed before the first job is computed here."""
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
+import structlog
 import svcs
 
 from chokaq.jobs.codec import decode, decoder
 from chokaq.jobs.context import JobContext
 from chokaq.jobs.errors import RegistrationError
-from chokaq.jobs.handlers import Plan, check_returned, plan
+from chokaq.jobs.handlers import Plan, check_returned, describe, plan
 from chokaq.jobs.invoke import invoker
 from chokaq.jobs.middleware import Runner, compose
 from chokaq.jobs.registry import Registration, Registry
+from chokaq.lifecycle.classifier import Classifier, ErrorRules, Hook
 
 ANY_TYPE = "*"
+_log = structlog.get_logger("chokaq")
 
 
 class Application(Protocol):
@@ -33,14 +37,18 @@ class Application(Protocol):
 class Route:
     """How the jobs of one type (or of one pipe queue) are decoded and run."""
 
-    __slots__ = ("_contract", "_runner", "is_sync", "type_key")
+    __slots__ = ("_contract", "_runner", "classify", "is_sync", "type_key")
 
-    def __init__(self, type_key: str, contract: Any, plan: Plan, runner: Runner) -> None:
-        """`contract`: None in a pipe, whose payloads stay text."""
+    def __init__(
+        self, type_key: str, contract: Any, plan: Plan, runner: Runner, rules: Sequence[ErrorRules] = ()
+    ) -> None:
+        """`contract`: None in a pipe, whose payloads stay text; `rules`: what the handler's exceptions mean, the first first."""
         self.type_key = type_key
         """As registered; `*` in a pipe, where every job brings its own."""
         self.is_sync = plan.is_sync
         """True when the handler is a plain function and runs in the executor."""
+        self.classify = Classifier(rules, _hook_broken)
+        """Judges what the handler raises."""
         self._contract = contract
         self._runner = runner
 
@@ -74,15 +82,14 @@ class Dispatcher:
             function = registry.handler_of(job)
             if function is not None:
                 _check_contract(job)
-                self._routes[job.type_key.lower()] = self._route(
-                    job.type_key, job.contract, plan(function, 1), registry, executor
-                )
+                how, layers = plan(function, 1), (*registry.middleware, *job.middleware)
+                runner = compose(layers, invoker(how, self._services, executor, pipe=False))
+                rules = (*job.rules, registry.rules)
+                self._routes[job.type_key.lower()] = Route(job.type_key, job.contract, how, runner, rules)
         for queue, function in registry.pipes.items():
-            self._pipes[queue] = self._route(ANY_TYPE, None, plan(function, 2), registry, executor)
-
-    def _route(self, type_key: str, contract: Any, how: Plan, registry: Registry, executor: Executor) -> Route:
-        inner = invoker(how, self._services, executor, pipe=contract is None)
-        return Route(type_key, contract, how, compose(registry.middleware, inner))
+            how = plan(function, 2)
+            runner = compose(registry.middleware, invoker(how, self._services, executor, pipe=True))
+            self._pipes[queue] = Route(ANY_TYPE, None, how, runner, (registry.rules,))
 
     def find(self, queue: str, type_key: str) -> Route | None:
         """The route of a job. None: a type this process does not know, or has no handler for."""
@@ -102,3 +109,7 @@ def _check_contract(job: Registration) -> None:
         # Annotations are arbitrary code; whatever they raise, the author has to see which contract it was.
         name = getattr(job.contract, "__name__", repr(job.contract))
         raise RegistrationError(f"the contract {name} of {job.type_key!r} cannot be decoded: {error}") from error
+
+
+def _hook_broken(hook: Hook, error: BaseException) -> None:
+    _log.error("classifier_failed", classifier=describe(hook), error=type(error).__name__, exc_info=error)

@@ -70,7 +70,7 @@ def check_text(field: str, value: str | None, limit: int) -> str | None:
         return None
     if not isinstance(value, str):
         raise EnqueueError(f"{field} must be a text, not {type(value).__name__}")
-    if (length := _utf16_length(value)) > limit:
+    if (length := utf16_length(value)) > limit:
         raise EnqueueError(f"{field} has {length} characters; at most {limit} are allowed: {value[:40]!r}…")
     if "\0" in value or any(category(character) == "Cs" for character in value):
         raise EnqueueError(f"{field} holds a NUL or half of a surrogate pair: {value[:80]!r}")
@@ -93,7 +93,7 @@ def check_key(key: str | None) -> str | None:
     trimmed = key.strip()
     if not trimmed:
         raise EnqueueError("the idempotency key is blank; leave it out to enqueue without one")
-    if (length := _utf16_length(trimmed)) > MAX_KEY:
+    if (length := utf16_length(trimmed)) > MAX_KEY:
         raise EnqueueError(
             f"the idempotency key {trimmed[:40]!r}… has {length} characters; at most {MAX_KEY} are allowed: hash it"
         )
@@ -175,6 +175,6 @@ def _milliseconds(duration: timedelta) -> int:
     return -(-duration // timedelta(milliseconds=1))
 
 
-def _utf16_length(text: str) -> int:
+def utf16_length(text: str) -> int:
     """Characters as SQL Server's nvarchar counts them: those beyond the basic plane twice."""
     return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)

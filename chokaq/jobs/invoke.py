@@ -43,10 +43,11 @@ def _call(plan: Plan, *, pipe: bool) -> Call:
 
 
 def _async_scope(plan: Plan, call: Call, services: svcs.Registry, _executor: Executor) -> Runner:
-    async def run(job: object, ctx: JobContext) -> None:
+    async def run(job: object, ctx: JobContext) -> object:
         async with svcs.Container(services) as container:
             if (result := await call(job, ctx, **await _find_async(container, services, plan.services))) is not None:
                 check_returned(result)
+            return result
 
     return run
 
@@ -63,12 +64,11 @@ def _sync_scope(plan: Plan, call: Call, services: svcs.Registry, executor: Execu
             }
             return call(job, ctx, **found)
 
-    async def run(job: object, ctx: JobContext) -> None:
+    async def run(job: object, ctx: JobContext) -> object:
         if not any(_needs_loop(services, wanted.type) for wanted in plan.services):
-            await _in_thread(executor, in_one_thread, job, ctx, {})
-            return
+            return await _in_thread(executor, in_one_thread, job, ctx, {})
         async with svcs.Container(services) as container:
-            await _in_thread(executor, call, job, ctx, await _find_async(container, services, plan.services))
+            return await _in_thread(executor, call, job, ctx, await _find_async(container, services, plan.services))
 
     return run
 
@@ -96,7 +96,7 @@ def _needs_loop(services: svcs.Registry, wanted: Any) -> bool:
     )
 
 
-def _guarded(call: Call, job: object, ctx: JobContext, found: dict[str, Any]) -> None:
+def _guarded(call: Call, job: object, ctx: JobContext, found: dict[str, Any]) -> object:
     try:
         result = call(job, ctx, **found)
     except StopIteration as error:
@@ -104,9 +104,10 @@ def _guarded(call: Call, job: object, ctx: JobContext, found: dict[str, Any]) ->
         raise RuntimeError("the handler raised StopIteration") from error
     if result is not None:
         check_returned(result)
+    return result
 
 
-async def _in_thread(executor: Executor, call: Call, job: object, ctx: JobContext, found: dict[str, Any]) -> None:
+async def _in_thread(executor: Executor, call: Call, job: object, ctx: JobContext, found: dict[str, Any]) -> object:
     """Run a plain function in the pool. A cancellation waits for it: a thread cannot be stopped, and while it runs, the job does.
 
     Cancelled before it began: CancelledError. Otherwise its own outcome stands, success included; the function learns of the
@@ -120,4 +121,4 @@ async def _in_thread(executor: Executor, call: Call, job: object, ctx: JobContex
         except asyncio.CancelledError:
             if work.cancel():
                 raise
-    waiting.result()
+    return waiting.result()

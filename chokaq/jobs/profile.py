@@ -1,6 +1,6 @@
 """Decorators with which an application, or a profile of it, registers what it does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 from chokaq.jobs.envelope import Scope
@@ -12,12 +12,15 @@ from chokaq.jobs.registry import (
     Middleware,
     Registration,
     Registry,
+    error_rules,
     policy_fields,
 )
+from chokaq.lifecycle.classifier import Errors, Hook
 
 _Contract = TypeVar("_Contract", bound=type)
 _Function = TypeVar("_Function", bound=HandlerFunction)
 _Layer = TypeVar("_Layer", bound=Middleware)
+_Hook = TypeVar("_Hook", bound=Hook)
 
 
 class Registrar:
@@ -39,6 +42,11 @@ class Registrar:
         queue: str | None = None,
         priority: int | None = None,
         scope: Scope | None = None,
+        middleware: Sequence[Middleware] = (),
+        fatal: Errors = (),
+        transient: Errors = (),
+        throttled: Errors = (),
+        classifier: Hook | None = None,
         **policy: object,
     ) -> Callable[[_Contract], _Contract]: ...
 
@@ -51,6 +59,11 @@ class Registrar:
         queue: str | None = None,
         priority: int | None = None,
         scope: Scope | None = None,
+        middleware: Sequence[Middleware] = (),
+        fatal: Errors = (),
+        transient: Errors = (),
+        throttled: Errors = (),
+        classifier: Hook | None = None,
         **policy: object,
     ) -> _Contract: ...
 
@@ -62,17 +75,27 @@ class Registrar:
         queue: str | None = None,
         priority: int | None = None,
         scope: Scope | None = None,
+        middleware: Sequence[Middleware] = (),
+        fatal: Errors = (),
+        transient: Errors = (),
+        throttled: Errors = (),
+        classifier: Hook | None = None,
         **policy: object,
     ) -> Any:
         """Register a contract (msgspec.Struct, dataclass or dict) under a persisted type key; as a decorator or directly.
 
         The key is what the database holds: name it like `email.send.v1`, and give a breaking change a new one. Keys do not
         distinguish case; several keys may name one contract, and the first is used to enqueue. `scope`: how long an idempotency
-        key of such a job answers, when the enqueue does not say. `policy`: fields of Policy (`max_attempts=5`,
-        `execution_timeout=timedelta(hours=1)`, …) that differ for this type; the YAML's `types:` section wins over them.
+        key of such a job answers, when the enqueue does not say. `middleware`: layers around the handler of
+        this type alone, inside those of the application. `fatal`, `transient`, `throttled`, `classifier`: what this type's
+        exceptions mean, before the application and the built-in rules are asked (see `classify`). `policy`: fields of Policy
+        (`max_attempts=5`, `execution_timeout=timedelta(hours=1)`, …) that differ for this type; the YAML's `types:` section wins
+        over them.
 
         Raises RegistrationError for a key taken, an unknown option or a type that cannot be a contract.
         """
+
+        own = error_rules(fatal, transient, throttled, classifier)
 
         def register(target: Any) -> Any:
             self._open().add_job(
@@ -83,6 +106,8 @@ class Registrar:
                     priority=self._priority if priority is None else priority,
                     scope=scope,
                     policy=policy_fields(policy),
+                    middleware=tuple(middleware),
+                    rules=(own,) if own else (),
                 )
             )
             return target
@@ -123,6 +148,26 @@ class Registrar:
         """
         self._open().add_middleware(layer)
         return layer
+
+    def classify(self, *, fatal: Errors = (), transient: Errors = (), throttled: Errors = ()) -> None:
+        """Say what exception classes mean, theirs and those that inherit from them; a profile says it for its own types.
+
+        `fatal`: to the DLQ at once; `transient`: another attempt; `throttled`: another attempt after the exception's own
+        `retry_after` (seconds or a timedelta), if it has one. The chain of causes is walked from the outside in; at each link
+        the type's own rules speak first, then these, then the built-in ones. May be called several times. Raises
+        RegistrationError for what is no exception class, and for one class in two lists.
+        """
+        self._open().add_rules(error_rules(fatal, transient, throttled))
+
+    def classifier(self, hook: _Hook) -> _Hook:
+        """Register a function that says what an exception means, where its class alone does not tell.
+
+        It is called with one exception of the chain at a time and answers "fatal", "transient", "throttled", or None for no
+        opinion; it speaks before the lists of `classify`. When it raises, the lists and the built-in rules decide, and it is
+        logged. Raises RegistrationError when there is one already.
+        """
+        self._open().add_rules(error_rules(hook=hook))
+        return hook
 
     def _open(self) -> Registry:
         if self._closed:

@@ -13,6 +13,7 @@ from chokaq.jobs.context import JobContext
 from chokaq.jobs.envelope import Scope, check_name, check_priority, check_scope
 from chokaq.jobs.errors import EnqueueError, RegistrationError
 from chokaq.jobs.handlers import describe, is_coroutine_function, refuse_generator
+from chokaq.lifecycle.classifier import ErrorRules, Errors, Hook, rules
 
 DEFAULT_QUEUE = "default"
 DEFAULT_PRIORITY = 10
@@ -35,6 +36,10 @@ class Registration:
     """Scope of idempotency keys when the enqueue names none; None: active."""
     policy: Mapping[str, object] = dataclasses.field(default_factory=dict)
     """Fields of Policy that the code sets for this type; the YAML's `types:` section wins over them."""
+    middleware: tuple[Middleware, ...] = ()
+    """Layers around the handler of this type alone, inside those of the application, outermost first."""
+    rules: tuple[ErrorRules, ...] = ()
+    """What exceptions of this type's handler mean: its own rules, then its profile's."""
 
     @property
     def is_plain(self) -> bool:
@@ -57,6 +62,8 @@ class Registry:
         self._handlers: dict[Any, HandlerFunction] = {}
         self._pipes: dict[str, HandlerFunction] = {}
         self._middleware: list[Middleware] = []
+        self.rules = ErrorRules()
+        """What exceptions mean here, for all types."""
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────
     def add_job(self, job: Registration) -> None:
@@ -93,14 +100,20 @@ class Registry:
 
     def add_middleware(self, middleware: Middleware) -> None:
         """Add a layer inside all layers added before. Raises RegistrationError when it is no coroutine function."""
-        if not is_coroutine_function(middleware):
-            raise RegistrationError(f"middleware {describe(middleware)} must be `async def (job, ctx, next)`")
+        _check_layer(middleware)
         self._middleware.append(middleware)
 
+    def add_rules(self, more: ErrorRules) -> None:
+        """Add to what exceptions mean. Raises RegistrationError when that contradicts what was said before."""
+        try:
+            self.rules = self.rules.merged(more)
+        except ValueError as error:
+            raise RegistrationError(str(error)) from None
+
     def include(self, other: "Registry") -> None:
-        """Add everything of another registry, in its order."""
+        """Add everything of another registry, in its order; what it says of exceptions holds for its own types."""
         for job in other.jobs:
-            self.add_job(job)
+            self.add_job(dataclasses.replace(job, rules=(*job.rules, other.rules)) if other.rules else job)
         for contract, function in other._handlers.items():
             self.add_handler(contract, function)
         for queue, function in other._pipes.items():
@@ -122,6 +135,11 @@ class Registry:
     def middleware(self) -> tuple[Middleware, ...]:
         """The layers, outermost first."""
         return tuple(self._middleware)
+
+    @property
+    def layers(self) -> list[Middleware]:
+        """Every layer of the application and of its types."""
+        return [*self._middleware, *(layer for job in self._jobs.values() for layer in job.middleware)]
 
     @property
     def queues(self) -> set[str]:
@@ -150,6 +168,16 @@ class Registry:
         ]
 
 
+def error_rules(
+    fatal: Errors = (), transient: Errors = (), throttled: Errors = (), hook: Hook | None = None
+) -> ErrorRules:
+    """Checked rules of what exceptions mean. Raises RegistrationError."""
+    try:
+        return rules(fatal, transient, throttled, hook)
+    except ValueError as error:
+        raise RegistrationError(f"the classification of errors is wrong: {error}") from None
+
+
 def policy_fields(fields: Mapping[str, object]) -> dict[str, object]:
     """Policy overrides, checked; timedeltas become seconds. Raises RegistrationError naming the field."""
     known = {field.name for field in msgspec.structs.fields(Policy)}
@@ -175,6 +203,8 @@ def _check(job: Registration) -> None:
     _checked(check_name, "queue", job.queue)
     _checked(check_priority, job.priority)
     _checked(check_scope, job.scope)
+    for layer in job.middleware:
+        _check_layer(layer)
     contract = job.contract
     fits = job.is_plain or (
         isinstance(contract, type)
@@ -188,6 +218,11 @@ def _check(job: Registration) -> None:
         raise RegistrationError(
             f"{_name(contract)} cannot be the contract of {job.type_key!r}: use a msgspec.Struct, a dataclass or dict"
         )
+
+
+def _check_layer(layer: Middleware) -> None:
+    if not is_coroutine_function(layer):
+        raise RegistrationError(f"middleware {describe(layer)} must be `async def (job, ctx, next)`")
 
 
 def _checked(check: Callable[..., object], *values: object) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -42,51 +43,63 @@ class Verdict:
     """Seconds a throttling dependency asked for (≥ 0, may be inf: the policy caps it); None: the ordinary backoff."""
 
 
-_FATAL = Verdict(Kind.FATAL)
-_TRANSIENT = Verdict(Kind.TRANSIENT)
+FATAL = Verdict(Kind.FATAL)
+TRANSIENT = Verdict(Kind.TRANSIENT)
+
+Said = Callable[[BaseException], Verdict | None]
+"""What an application says of one exception of a chain; None: nothing."""
 
 
 def classify(error: BaseException) -> Verdict:
+    """Judge an exception by the built-in rules alone."""
+    return judge(error)
+
+
+def judge(error: BaseException, said: Said | None = None) -> Verdict:
     """Judge an exception: from the outside in (itself, its cause, that one's cause …) the first recognised class decides.
 
-    A group is fatal only when all its leaves are, throttled when one of them is, else transient. What holds nothing
-    recognised is transient.
+    At each link the application speaks first (`said`), then the built-in rules. A group is fatal only when all its leaves are,
+    throttled when one of them is, else transient. What holds nothing recognised is transient.
     """
-    return _judge(error, set()) or _TRANSIENT
+    return _walk(error, set(), said) or TRANSIENT
 
 
-def _judge(error: BaseException, seen: set[int]) -> Verdict | None:
+def _walk(error: BaseException, seen: set[int], said: Said | None) -> Verdict | None:
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
         seen.add(id(link))
-        verdict = _judge_group(link, seen) if isinstance(link, BaseExceptionGroup) else _recognise(link)
+        verdict = None if said is None else said(link)
+        if verdict is None:
+            verdict = _of_group(link, seen, said) if isinstance(link, BaseExceptionGroup) else recognise(link)
         if verdict is not None:
             return verdict
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
     return None
 
 
-def _recognise(error: BaseException) -> Verdict | None:
+def recognise(error: BaseException) -> Verdict | None:
+    """The built-in rules, on one exception; None: it says nothing by itself."""
     if isinstance(error, FatalError):
-        return _FATAL
+        return FATAL
     if isinstance(error, Throttled):
-        return Verdict(Kind.THROTTLED, _seconds(error.retry_after))
+        return Verdict(Kind.THROTTLED, seconds(error.retry_after))
     if isinstance(error, _PASSING):
-        return _TRANSIENT
+        return TRANSIENT
     if isinstance(error, _PROGRAMMING) or type(error) is ValueError:
-        return _FATAL
+        return FATAL
     return None
 
 
-def _judge_group(group: BaseExceptionGroup[BaseException], seen: set[int]) -> Verdict:
-    verdicts = [_judge(leaf, seen) or _TRANSIENT for leaf in group.exceptions]
+def _of_group(group: BaseExceptionGroup[BaseException], seen: set[int], said: Said | None) -> Verdict:
+    verdicts = [_walk(leaf, seen, said) or TRANSIENT for leaf in group.exceptions]
     if all(verdict.kind is Kind.FATAL for verdict in verdicts):
-        return _FATAL
+        return FATAL
     waits = [verdict.retry_after or 0.0 for verdict in verdicts if verdict.kind is Kind.THROTTLED]
-    return Verdict(Kind.THROTTLED, max(waits) or None) if waits else _TRANSIENT
+    return Verdict(Kind.THROTTLED, max(waits) or None) if waits else TRANSIENT
 
 
-def _seconds(value: object) -> float | None:
+def seconds(value: object) -> float | None:
+    """A number of seconds somebody asked for, at least 0; None: it is none."""
     if not isinstance(value, int | float) or math.isnan(value):
         return None
     return max(0.0, float(value))
@@ -101,11 +114,28 @@ class ErrorText:
     trace: str | None
 
 
-def describe(error: BaseException) -> ErrorText:
-    """Put an exception into words that can always be stored (C45). Never raises, whatever the exception's `__str__` does."""
+def describe(error: BaseException, clean: Callable[[str], str] | None = None) -> ErrorText:
+    """Put an exception into words that can always be stored (C45). Never raises, whatever the exception's `__str__` does.
+
+    `clean` takes secrets out; it sees the whole texts, since half a secret would not look like one.
+    """
+    trace = _trace(error)
+    texts = [_name(type(error)), _message(error), trace or ""]
+    if clean is not None:
+        texts = [_cleaned(text, clean) for text in texts]
+    kind, message, lines = texts
     return ErrorText(
-        type=cut(_name(type(error)), TYPE_LIMIT), message=cut(_message(error), MESSAGE_LIMIT), trace=_trace(error)
+        type=cut(kind, TYPE_LIMIT),
+        message=cut(message, MESSAGE_LIMIT),
+        trace=None if trace is None else cut(lines, TRACE_LIMIT, _TRACE_HEAD),
     )
+
+
+def _cleaned(text: str, clean: Callable[[str], str]) -> str:
+    try:
+        return clean(text)
+    except Exception as error:  # noqa: BLE001 - rather no text than one that may hold a secret
+        return f"(its text could not be searched for secrets: {type(error).__name__})"
 
 
 def cut(text: str, limit: int, head: int | None = None) -> str:
@@ -150,7 +180,6 @@ def _message(error: BaseException) -> str:
 
 def _trace(error: BaseException) -> str | None:
     try:
-        text = "".join(traceback.format_exception(error))
+        return "".join(traceback.format_exception(error))
     except Exception:  # noqa: BLE001 - the exception's own code
         return None
-    return cut(text, TRACE_LIMIT, _TRACE_HEAD)

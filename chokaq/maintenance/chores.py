@@ -48,9 +48,10 @@ def rescue(session: Session, me: Registration, settings: Settings) -> Chore:
 
 
 def retention(session: Session, settings: Settings, known: frozenset[str]) -> Chore:
-    """Delete what is older than its queue's retention, in batches; then what is left over of keys, workers and counters.
+    """Delete what is older than its queue's retention, in batches.
 
-    Only queues of our own configuration (`known`): another replica may be told to keep the archive of its queues longer.
+    Only queues of our own configuration (`known`), whoever leads: a fleet may be several deployments, each with its own queues
+    and its own word on how long their archive is kept. Two that delete the same rows only share the work.
     """
     size = settings.maintenance.batch_size
     for name in sorted(known):
@@ -63,6 +64,11 @@ def retention(session: Session, settings: Settings, known: frozenset[str]) -> Ch
             yield 0.0
             while session.purge_dlq(name, round(queue.dlq_retention * 1000), size) >= size:
                 yield PURGE_PAUSE
+
+
+def leftovers(session: Session, settings: Settings) -> Chore:
+    """Delete what is left over of keys, ended workers and counters, in batches."""
+    size = settings.maintenance.batch_size
     yield 0.0
     while session.purge_leftovers(size) >= size:
         yield PURGE_PAUSE

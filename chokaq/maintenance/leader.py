@@ -8,6 +8,11 @@ from chokaq.store.records import Registration
 log = structlog.get_logger("chokaq")
 
 
+COMEBACK = 5.0
+"""Seconds that live workers may need, once the store is back, until they have renewed their leases: their lanes pause for up to
+2 s between two tries, connect anew, and are many. Two heartbeats are less than that where a queue beats fast."""
+
+
 def outage(own_elapsed: float | None, store_elapsed: float | None, interval: float, *, broken: bool) -> str | None:
     """Why heartbeats may be old although their workers live; None when they can be trusted. All in seconds.
 
@@ -33,7 +38,7 @@ class Lead:
         self.interval = interval
         """Seconds between two passes."""
         self.leading = False
-        self._hold = 2 * heartbeat
+        self._hold = max(2 * heartbeat, COMEBACK)
         self._judge_from = 0.0
         self._last_pass: float | None = None
         self._last_store: float | None = None

@@ -1,4 +1,4 @@
-"""The maintenance loop, one turn at a time: orders, releases, keep-alive, and the leader's chores."""
+"""The maintenance loop, one turn at a time: orders, releases, keep-alive, retention, and the leader's chores."""
 
 import math
 import socket
@@ -10,7 +10,7 @@ import structlog
 from chokaq.config.settings import Settings
 from chokaq.lifecycle.states import DeathCause
 from chokaq.maintenance.channel import Ack, Notice, encode, receive_orders
-from chokaq.maintenance.chores import Chore, rescue, retention, roll_up
+from chokaq.maintenance.chores import Chore, leftovers, rescue, retention, roll_up
 from chokaq.maintenance.leader import Lead
 from chokaq.maintenance.link import StoreLink
 from chokaq.maintenance.policies import crash_policies
@@ -164,10 +164,12 @@ class MaintenanceLoop:
             if self._lead.may_judge(now):
                 self._start("rescue", rescue(session, me, self._settings))
                 self._start("silent_workers", end_silent(session, me, self._settings))
-        elif self._lead.leading and timer.name == "roll_up":
-            self._start("roll_up", roll_up(session))
-        elif self._lead.leading:
+        elif timer.name == "retention":
             self._start("retention", retention(session, self._settings, frozenset(self._settings.queues)))
+            if self._lead.leading:
+                self._start("leftovers", leftovers(session, self._settings))
+        elif self._lead.leading:
+            self._start("roll_up", roll_up(session))
 
     def _start(self, name: str, chore: Chore) -> None:
         # One that is still at work (a long purge) goes on; a second would do the same.

@@ -1,7 +1,7 @@
 """Takes secrets out of what is logged or printed."""
 
 import re
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 HIDDEN = "***"
@@ -22,6 +22,21 @@ def redact_text(text: str) -> str:
     if "://" in text:
         text = _URL.sub(rf"\g<head>:{HIDDEN}@", text)
     return _PAIR.sub(rf"\g<head>{HIDDEN}", text) if "=" in text else text
+
+
+class Redactor:
+    """Takes secrets out of texts that are going to be stored: those `redact_text` knows, and what further patterns match."""
+
+    def __init__(self, patterns: Sequence[str] = ()) -> None:
+        """`patterns`: regular expressions (the setting `redact`). Raises re.error when one is none."""
+        self._patterns = [re.compile(pattern) for pattern in patterns]
+
+    def __call__(self, text: str) -> str:
+        """The text with *** for every secret."""
+        text = redact_text(text)
+        for pattern in self._patterns:
+            text = pattern.sub(HIDDEN, text)
+        return text
 
 
 def redact(value: Any) -> Any:

@@ -1,9 +1,14 @@
 """What an operator may do: bounds, actor and reason around the store. The CLI and The Deck call these, never the store."""
 
-from chokaq.operations.actor import By, by, default_actor
+from chokaq.operations.actor import By, by, default_actor, require_reason
+from chokaq.operations.audit import AuditPage, list_audit
+from chokaq.operations.circuits import CircuitStatus, force_circuit, list_circuits
+from chokaq.operations.confirm import Action, Confirmation, confirm_jobs, confirm_queue
 from chokaq.operations.connect import connected, find_store
+from chokaq.operations.edits import PayloadCheck, check_edits, edit_job
 from chokaq.operations.errors import OperationError
-from chokaq.operations.jobs import JobDetail, cancel_jobs, job_filter, list_jobs, show_job
+from chokaq.operations.filters import dlq_filter, job_filter
+from chokaq.operations.jobs import JobDetail, cancel_jobs, list_jobs, show_job
 from chokaq.operations.queues import (
     activate_queue,
     deactivate_queue,
@@ -12,36 +17,62 @@ from chokaq.operations.queues import (
     resume_queue,
     set_queue,
 )
+from chokaq.operations.repair import Preview, Repaired, drop_jobs, preview_jobs, purge_jobs, resurrect_jobs
+from chokaq.operations.risks import StoppedJob, resurrection_risks, show_stopped
 from chokaq.operations.schema import SchemaState, apply_schema, check_schema, schema_script, schema_version
 from chokaq.operations.status import QueueStatus, Rates, Status, read_status
-from chokaq.operations.workers import list_workers
+from chokaq.operations.workers import drain_worker, list_workers
 
 __all__ = [
+    "Action",
+    "AuditPage",
     "By",
+    "CircuitStatus",
+    "Confirmation",
     "JobDetail",
     "OperationError",
+    "PayloadCheck",
+    "Preview",
     "QueueStatus",
     "Rates",
+    "Repaired",
     "SchemaState",
     "Status",
+    "StoppedJob",
     "activate_queue",
     "apply_schema",
     "by",
     "cancel_jobs",
+    "check_edits",
     "check_schema",
+    "confirm_jobs",
+    "confirm_queue",
     "connected",
     "deactivate_queue",
     "default_actor",
+    "dlq_filter",
+    "drain_worker",
+    "drop_jobs",
+    "edit_job",
     "find_store",
+    "force_circuit",
     "job_filter",
+    "list_audit",
+    "list_circuits",
     "list_jobs",
     "list_queues",
     "list_workers",
     "pause_queue",
+    "preview_jobs",
+    "purge_jobs",
     "read_status",
+    "require_reason",
     "resume_queue",
+    "resurrect_jobs",
+    "resurrection_risks",
     "schema_script",
     "schema_version",
     "set_queue",
     "show_job",
+    "show_stopped",
 ]

@@ -31,6 +31,12 @@ def by(actor: str, reason: str | None = None) -> By:
     return By(actor, reason or None)
 
 
+def require_reason(who: By) -> None:
+    """Raises OperationError when no reason was given: for what cannot be undone."""
+    if who.reason is None:
+        raise OperationError("this is for ever: give the reason (--reason), which stays in the audit log")
+
+
 def default_actor() -> str:
     """The operating system's user and this host: `anna@web-1`."""
     try:

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-import orjson
-
 from chokaq.jobs import envelope
-from chokaq.jobs.codec import escape_non_ascii
 from chokaq.jobs.envelope import Scope
 from chokaq.jobs.errors import EnqueueError
 from chokaq.jobs.ids import new_id
+from chokaq.operations.edits import ascii_json
 from chokaq.operations.errors import OperationError
 from chokaq.store.doorbell import Doorbell
 from chokaq.store.protocol import Session, Store
@@ -34,10 +32,7 @@ def raw_job(
     headers: Mapping[str, str] | None = None,
 ) -> NewJob:
     """A checked job with a new id. `payload`: JSON text, kept as it is; `delay`: seconds. Raises OperationError."""
-    try:
-        orjson.loads(payload)
-    except orjson.JSONDecodeError as error:
-        raise OperationError(f"the payload is not JSON: {error}") from None
+    text = ascii_json(payload)
     if delay is not None and at is not None:
         raise OperationError("give either a delay or an instant, not both")
     if scope is not None and key is None:
@@ -48,7 +43,7 @@ def raw_job(
             id=new_id(),
             queue=envelope.check_name("queue", queue),
             type_key=envelope.check_name("type key", type_key),
-            payload=envelope.check_payload(escape_non_ascii(payload.strip()), type_key, max_payload_bytes),
+            payload=envelope.check_payload(text, type_key, max_payload_bytes),
             priority=envelope.check_priority(priority),
             delay_ms=envelope.check_delay(delay),
             due_at=envelope.check_instant(at),

@@ -3,7 +3,9 @@
 import msgspec
 
 from chokaq.config.settings import Settings
+from chokaq.lifecycle.circuit import CircuitState
 from chokaq.lifecycle.states import Outcome
+from chokaq.operations.circuits import CircuitStatus, circuit_notes, list_circuits
 from chokaq.store.protocol import Session
 from chokaq.store.records import Bucket, QueueView, WorkerView
 
@@ -45,7 +47,9 @@ class Status(msgspec.Struct, frozen=True):
     problems: list[str]
     """One sentence each, with what to do; empty: all is well."""
     notes: list[str]
-    """What somebody decided and may have forgotten: jobs that wait in a paused or deactivated queue."""
+    """What somebody decided and may have forgotten: jobs that wait in a paused or deactivated queue, a forced circuit."""
+    circuits: list[CircuitStatus] = []
+    """Those that are open, being tried or forced."""
 
 
 def read_status(session: Session, settings: Settings | None = None) -> Status:
@@ -56,7 +60,12 @@ def read_status(session: Session, settings: Settings | None = None) -> Status:
     rates = _rates(session.list_buckets(None, WINDOW_MS))
     queues = [QueueStatus(queue, rates.get(queue.name, Rates())) for queue in session.list_queues()]
     workers = session.list_workers()
-    return Status(queues, workers, problems(queues, workers, settings), notes(queues))
+    circuits = [
+        circuit for circuit in list_circuits(session) if circuit.order or circuit.state is not CircuitState.CLOSED
+    ]
+    broken, forced = circuit_notes(circuits)
+    found = [*problems(queues, workers, settings), *broken]
+    return Status(queues, workers, found, [*notes(queues), *forced], circuits)
 
 
 def problems(queues: list[QueueStatus], workers: list[WorkerView], settings: Settings | None = None) -> list[str]:

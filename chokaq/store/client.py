@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from chokaq.lifecycle.states import JobStatus
@@ -28,6 +28,9 @@ from chokaq.store.records import Enqueued, NewJob
 _T = TypeVar("_T")
 EXIT_SECONDS = 2.0
 """How long the end of the interpreter waits for a call that is still under way."""
+
+SOON = 60.0
+"""A job due within so many seconds is rung for: whoever answers learns when it is due and is there in time."""
 
 FORK_SECONDS = 2.0
 """How long a fork waits for a call that is under way."""
@@ -123,12 +126,12 @@ class ClientLane:
 
 
 def due_queues(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> set[str]:
-    """The queues in which these enqueues created jobs that are due now."""
-    now = datetime.now(UTC)
+    """The queues in which these enqueues created jobs that are due now, or before an idle child may ask the next time."""
+    soon = datetime.now(UTC) + timedelta(seconds=SOON)
     return {
         job.queue
         for job, answer in zip(jobs, answers, strict=True)
-        if answer.created and (job.due_at <= now if job.due_at is not None else job.delay_ms == 0)
+        if answer.created and (job.due_at <= soon if job.due_at is not None else job.delay_ms <= SOON * 1_000)
     }
 
 

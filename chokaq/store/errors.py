@@ -12,6 +12,11 @@ class StoreUnavailable(StoreError):
     """
 
 
+class StoreConflict(StoreUnavailable):
+    """A row that the call inserts stands there already: mostly a race that the repeat settles. One that stays for several repeats
+    is no race (an id that a manual repair left in two tables), and counts as refused."""
+
+
 class StoreRefused(StoreError):
     """The store refused the call for a reason that will not pass by itself (a value it cannot hold, missing rights).
 

@@ -18,7 +18,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from chokaq.lifecycle.circuit import Forced
 from chokaq.lifecycle.states import Answer, JobStatus, Pillar
+from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders
+from chokaq.store.claims import ClaimSession
 from chokaq.store.records import (
     Attempt,
     AuditEntry,
@@ -53,7 +56,7 @@ MAX_JOBS_PER_CALL = 1_000
 MAX_BYTES_PER_CALL = 4_000_000
 
 
-class Session(Protocol):
+class Session(ClaimSession, Protocol):
     """One connection to a store; one thread at a time."""
 
     # ── client ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,7 +148,8 @@ class Session(Protocol):
         ...
 
     def purge_leftovers(self, size: int = 1_000) -> int:
-        """Delete expired window keys whose job is not live, workers ended over 7 days ago, buckets past their keep. How many."""
+        """Delete expired window keys whose job is not live, workers ended over 7 days ago, buckets past their keep, expired run
+        claims. How many."""
         ...
 
     def roll_up(self) -> int:
@@ -245,6 +249,28 @@ class Session(Protocol):
         """Ask a worker to end once its replacement is there: its fetches tell it.
 
         `wrong_state`: it has ended, or is a maintenance process, which fetches nothing.
+        """
+        ...
+
+    # ── circuits ──────────────────────────────────────────────────────────────────────────────────────────────────────
+    def report_circuits(self, worker: Registration, changes: Sequence[CircuitChange]) -> None:
+        """A child tells how its circuits stand now, one change per type, at most 1,000. Nothing is kept for an ended worker."""
+        ...
+
+    def read_circuit_orders(self) -> CircuitOrders:
+        """The orders in force, for a child whose fetch told of a number it has not seen."""
+        ...
+
+    def list_circuits(self) -> CircuitList:
+        """What live workers last said of their circuits, the open ones first, at most 5,000; and the orders in force."""
+        ...
+
+    def force_circuit(
+        self, type_key: str, forced: Forced, actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> CircuitOrder:
+        """Order the circuits of a type everywhere; Forced.NO takes an order back. With an AuditLog row; the order that stands now.
+
+        `request`: a ULID minted before the first try, so that a repeat changes nothing.
         """
         ...
 

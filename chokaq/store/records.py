@@ -103,6 +103,8 @@ class Fetch(msgspec.Struct, frozen=True):
     """Milliseconds to the next due job of the queue; 0 when ready jobs wait; None when nothing waits."""
     draining: bool = False
     """An operator asked this worker to end: it goes on until its replacement is there."""
+    circuit_order: int = 0
+    """Number of the latest order to circuits (`Session.read_circuit_orders`); 0: there never was one."""
 
 
 class Registration(msgspec.Struct, frozen=True):

@@ -18,12 +18,14 @@ from chokaq.jobs.context import JobContext
 from chokaq.jobs.dispatch import Dispatcher
 from chokaq.jobs.ids import new_id
 from chokaq.lifecycle.errors import Snooze
-from chokaq.lifecycle.failures import Kind, classify, describe
+from chokaq.lifecycle.failures import Kind, Verdict, classify, describe
 from chokaq.lifecycle.retry import backoff, exhausted, throttle
 from chokaq.lifecycle.states import Answer, FailureReason, JobStatus
+from chokaq.observe.redact import Redactor
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session
 from chokaq.store.records import AttemptError, Failure, FetchedJob, Held, Registration, Release, Retry, WorkerInfo
+from chokaq.testing.keys import StoreKeys
 
 PAGE = 100
 _REASONS = {
@@ -108,25 +110,39 @@ class Inbox:
     async def _run(
         self, session: Session, dispatcher: Dispatcher, worker: Registration, job: FetchedJob, drained: Drained
     ) -> None:
+        route = dispatcher.find(worker.queue, job.type_key)
+        ctx = JobContext(job, worker.queue, worker.worker_id, None)
+        ctx.keys = keys = StoreKeys(session, worker, self._app.settings.idempotency)
+        failure: BaseException | None = None
         try:
-            route = dispatcher.find(worker.queue, job.type_key)
             if route is None:
                 raise NotImplementedError(f"{job.type_key} has no handler")
-            await route.run(route.decode(job.payload), JobContext(job, worker.queue, worker.worker_id, None))
-        except Snooze as snooze:
-            session.release_jobs(worker, [Release(job.id, job.lease, delay_ms=round(snooze.delay * 1000))])
-            drained.snoozed.append(job.id)
+            await route.run(route.decode(job.payload), ctx)
         except Exception as error:  # noqa: BLE001 - a handler raises what it likes; the verdict is the policy's
-            self._fail(session, worker, job, error, drained)
-        else:
+            failure = error
+        keys.close(ctx)
+        if failure is None:
             session.archive_succeeded(worker, [Held(job.id, job.lease)])
             drained.succeeded.append(job.id)
+        elif isinstance(failure, Snooze):
+            session.release_jobs(worker, [Release(job.id, job.lease, delay_ms=round(failure.delay * 1000))])
+            drained.snoozed.append(job.id)
+        else:
+            verdict = classify(failure) if route is None else route.classify(failure)
+            self._fail(session, worker, job, failure, verdict=verdict, drained=drained)
 
     def _fail(
-        self, session: Session, worker: Registration, job: FetchedJob, error: Exception, drained: Drained
+        self,
+        session: Session,
+        worker: Registration,
+        job: FetchedJob,
+        error: BaseException,
+        *,
+        verdict: Verdict,
+        drained: Drained,
     ) -> None:
         policy = self._app.policy(worker.queue, job.type_key)
-        verdict, words, attempts = classify(error), describe(error), job.attempt_count + 1
+        words, attempts = describe(error, Redactor(self._app.settings.redact)), job.attempt_count + 1
         record = AttemptError(words.type, words.message, words.trace)
         reason = _REASONS[verdict.kind]
         if verdict.kind is Kind.FATAL or exhausted(attempts, policy.max_attempts):

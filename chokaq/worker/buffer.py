@@ -45,6 +45,16 @@ class Buffer:
         """Take out the last sound claims beyond `keep`."""
         return [self._sound.pop() for _ in range(len(self._sound) - keep)]
 
+    def take_out(self, breaker: object) -> list[Claim]:
+        """Take out all claims of one type, by its breaker."""
+        taken = [claim for claim in (*self._suspect, *self._sound) if claim.breaker is breaker]
+        if taken:
+            for line in (self._suspect, self._sound):
+                kept = [claim for claim in line if claim.breaker is not breaker]
+                line.clear()
+                line.extend(kept)
+        return taken
+
     def clear(self) -> Iterable[Claim]:
         """Take out everything."""
         claims = [*self._suspect, *self._sound]

@@ -12,6 +12,8 @@ from chokaq.store.records import Cancellation, Failure, FetchedJob, Held, Releas
 if TYPE_CHECKING:
     from chokaq.jobs.context import JobContext
     from chokaq.jobs.dispatch import Route
+    from chokaq.lifecycle.circuit import Permit
+    from chokaq.worker.breakers import Breaker
 
 
 class Stage(IntEnum):
@@ -40,28 +42,33 @@ class Operation(IntEnum):
     RETRY = 2
     FAIL = 3
     RELEASE = 4
+    LEAVE = 5
+    """Nothing is written of the job, which is somebody else's; only what its execution held besides is given up."""
 
 
 START: Final = Operation.START
 
 
 Change = Retry | Failure | Release | None
-"""What goes with an operation; None for START and SUCCEED."""
+"""What goes with an operation; None for START, SUCCEED and LEAVE."""
 
 
 class Claim:
     """One fetched job. Written by the event loop only; the pulse lane reads it."""
 
     __slots__ = (
+        "breaker",
         "cancellation",
         "change",
         "context",
         "deadline",
+        "denied",
         "held",
         "is_suspect",
         "job",
         "lost",
         "operation",
+        "permit",
         "policy",
         "reason",
         "route",
@@ -70,14 +77,25 @@ class Claim:
         "stage",
         "task",
         "timer",
+        "verdict",
     )
 
-    def __init__(self, job: FetchedJob, policy: Policy, route: "Route | None" = None, since: float = 0.0) -> None:
-        """`route`: None when this process does not know the job's type; `since`: when it came, in time.monotonic() seconds."""
+    def __init__(
+        self,
+        job: FetchedJob,
+        policy: Policy,
+        route: "Route | None" = None,
+        since: float = 0.0,
+        breaker: "Breaker | None" = None,
+    ) -> None:
+        """`route`: None when this process does not know the job's type; `since`: when it came, in time.monotonic() seconds;
+        `breaker`: of its type.
+        """
         self.job: Final = job
         self.held: Final = Held(job.id, job.lease)
         self.policy: Final = policy
         self.route: Final = route
+        self.breaker: Final = breaker
         self.since: Final = since
         self.is_suspect: Final = job.crash_count > 0
         """True when a process has died under this job before."""
@@ -97,6 +115,12 @@ class Claim:
         self.operation = START
         self.change: Change = None
         self.timer: set[Claim] | None = None
+        self.permit: Permit | None = None
+        """Its type's circuit has admitted it, and has not yet been told how it ended."""
+        self.verdict: bool | None = None
+        """What its run says about its type: True it works, False it does not, None nothing."""
+        self.denied = False
+        """It goes back because its type's circuit is open."""
 
     def request_stop(self, reason: CancelReason) -> None:
         """Ask a run to stop: the context says so, and the handler gets a CancelledError at its await."""

@@ -6,9 +6,15 @@ class Counts:
 
     __slots__ = (
         "conflicts",
+        "denied",
         "failed",
         "fetched",
         "fetches",
+        "keys_busy",
+        "keys_hit",
+        "keys_lost",
+        "keys_missed",
+        "keys_released",
         "released",
         "retried",
         "started",
@@ -30,11 +36,23 @@ class Counts:
         """Jobs that stopped, cancelled ones included."""
         self.released = 0
         """Jobs handed back without charge."""
+        self.denied = 0
+        """Jobs handed back because their type's circuit is open; they are not among those released."""
         self.conflicts = 0
         """Transitions the store answered `stale`: somebody else owned the job by then."""
         self.timeouts = 0
         """Handlers asked to stop because of their execution timeout."""
         self.unknown_types = 0
+        self.keys_hit = 0
+        """Duplicates of a completed run, skipped."""
+        self.keys_missed = 0
+        """Idempotency keys claimed: the work was done here."""
+        self.keys_busy = 0
+        """Duplicates of an unfinished run, put off."""
+        self.keys_released = 0
+        """Keys given up because their run did not complete. (This and the next one: written by the settle lane.)"""
+        self.keys_lost = 0
+        """Runs that completed when their key was another job's by then."""
         self.store_errors = 0
         """Calls of the lanes that failed; every one was repeated or split."""
 

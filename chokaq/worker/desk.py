@@ -9,8 +9,9 @@ import structlog
 from chokaq.config.settings import Policy, QueueSettings
 from chokaq.jobs.dispatch import Dispatcher, Route
 from chokaq.lifecycle.states import Answer, CancelReason
-from chokaq.store.records import Cancellation, FetchedJob, LiveQueue
+from chokaq.store.records import Cancellation, Failure, FetchedJob, LiveQueue, Retry
 from chokaq.worker import outcomes
+from chokaq.worker.breakers import Breaker, Breakers
 from chokaq.worker.buffer import Buffer
 from chokaq.worker.claims import BUFFERED, READY, RUNNING, SETTLING, Claim
 from chokaq.worker.counts import Counts
@@ -48,10 +49,11 @@ class Desk:
         self._runners = runners
         self._slot = slot
         self._counts = counts
-        self._kinds: dict[str, tuple[Policy, Route | None]] = {}
+        self._kinds: dict[str, tuple[Policy, Route | None, Breaker]] = {}
         self._live = LiveQueue()
         self._pace = Pace()
         self._foresight = Foresight(queue.buffer_size)
+        self.breakers = Breakers(self._shut)
         self.buffer = Buffer()
         self.limiter = Limiter(min(queue.max_workers, slot.runners))
         self.open = True
@@ -94,9 +96,12 @@ class Desk:
             if before is not None:
                 # We lost it, it was rescued, and we are the ones who claimed it again.
                 self._lose(before)
-            kind = self._kinds.get(job.type_key) or self._kind(job.type_key)
-            claim = self._claims[job.id] = Claim(job, *kind, now)
-            self.buffer.push(claim)
+            policy, route, breaker = self._kinds.get(job.type_key) or self._kind(job.type_key)
+            claim = self._claims[job.id] = Claim(job, policy, route, now, breaker)
+            if self.open and route is not None and not breaker.circuit.admits(now):
+                self._deny(claim, now)
+            else:
+                self.buffer.push(claim)
         if not self.open:
             self.hand_back_buffer()
 
@@ -128,6 +133,7 @@ class Desk:
     def pump(self) -> None:
         """Start what may start. Every slot taken here is given back in `_ended`."""
         limiter, settler = self.limiter, self._settler
+        now = time.monotonic()
         while self.open and limiter.has_room and not settler.is_full:
             claim = self.buffer.pop(suspects=not self._pace.one_runs)
             if claim is None:
@@ -137,12 +143,31 @@ class Desk:
             elif claim.route is None:
                 self._counts.unknown_types += 1
                 settler.settle(claim, outcomes.unknown_type(claim.job, claim.policy, self._queue.name))
+            elif (breaker := claim.breaker) is not None and (permit := breaker.circuit.permit(now)) is None:
+                self._deny(claim, now)
+                self._shut(breaker)
             else:
+                if breaker is not None:
+                    claim.permit = permit
                 if claim.is_suspect:
-                    self._pace.began(time.monotonic())
+                    self._pace.began(now)
                 limiter.acquire()
                 settler.start(claim)
         self.changed()
+
+    def _shut(self, breaker: Breaker) -> None:
+        """A circuit denies: what is buffered of its type goes back, all in one set."""
+        now = time.monotonic()
+        for claim in self.buffer.take_out(breaker):
+            self._deny(claim, now)
+
+    def _deny(self, claim: Claim, now: float) -> None:
+        if claim.lost:
+            self._settler.forget(claim)
+            return
+        assert claim.breaker is not None
+        claim.denied = True
+        self._settler.settle(claim, outcomes.denied(claim.job, claim.policy, claim.breaker.delay_ms(now)))
 
     def hand_back_buffer(self) -> None:
         """Return what has not begun."""
@@ -164,14 +189,26 @@ class Desk:
     def _ended(self, claim: Claim) -> None:
         """The claim's slot is free: its handler has ended, or its start came to nothing."""
         self.limiter.release()
+        permit, claim.permit = claim.permit, None
+        if permit is not None:
+            if claim.verdict is False:
+                self._blame(claim)
+            permit.report(claim.verdict, time.monotonic())
         if claim.is_suspect:
             self._pace.ended(time.monotonic())
         self.pump()
 
-    def _kind(self, type_key: str) -> tuple[Policy, Route | None]:
-        """The policy and the route of a type, looked up once in the life of a child."""
+    @staticmethod
+    def _blame(claim: Claim) -> None:
+        change = claim.change
+        if claim.breaker is not None and isinstance(change, Retry | Failure) and change.error is not None:
+            claim.breaker.last_error = change.error.type
+
+    def _kind(self, type_key: str) -> tuple[Policy, Route | None, Breaker]:
+        """The policy, the route and the breaker of a type, looked up once in the life of a child."""
         queue = self._queue.name
-        kind = self._kinds[type_key] = self._app.policy(queue, type_key), self._dispatcher.find(queue, type_key)
+        policy, route = self._app.policy(queue, type_key), self._dispatcher.find(queue, type_key)
+        kind = self._kinds[type_key] = policy, route, self.breakers.of(type_key, policy)
         return kind
 
     # ── what the store tells ──────────────────────────────────────────────────────────────────────────────────────────

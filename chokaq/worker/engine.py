@@ -10,13 +10,17 @@ import structlog
 
 from chokaq.config.settings import QueueSettings, Settings
 from chokaq.jobs.dispatch import Dispatcher
+from chokaq.jobs.idempotency import Idempotent
 from chokaq.lifecycle.states import DeathCause
+from chokaq.observe.redact import Redactor
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import CrashPolicies, DeathNotice, Fetch, Registration, WorkerInfo
+from chokaq.worker.circuit_news import CircuitNews
 from chokaq.worker.claims import Claim, Operation
 from chokaq.worker.counts import Counts
 from chokaq.worker.desk import Desk
 from chokaq.worker.fetcher import Fetcher
+from chokaq.worker.keydesk import KeyDesk
 from chokaq.worker.lane import CallLane, Lane
 from chokaq.worker.listening import Listener
 from chokaq.worker.orphan import start_watchdog
@@ -31,6 +35,8 @@ _LAST_WORDS = 5.0
 """Seconds before the end of the grace at which handlers are cancelled."""
 _ORPHAN_MARGIN = 2.0
 """Seconds before its end at which an orphan gives up what still runs."""
+_RENEWALS = 3
+"""Heartbeats an idempotency key's claim lives at least."""
 _RETURNS = (Operation.RETRY, Operation.RELEASE)
 """What brings jobs back to Pending."""
 
@@ -68,6 +74,10 @@ class Engine:
         # As many as may ever run at once, so that none waits for a thread with its clock running; made as they are needed.
         self._executor = ThreadPoolExecutor(slot.runners, thread_name_prefix="chokaq-handler")
         self._dispatcher = Dispatcher(app, self._executor)
+        once = [layer for layer in app.registry.layers if isinstance(layer, Idempotent)]
+        for layer in once:
+            layer.check(settings.idempotency)
+        self._uses_keys = bool(once)
         self._claim_lane = CallLane("claim", store, self.counts)
         self._quiet = asyncio.Event()
         self._group = asyncio.TaskGroup()
@@ -98,6 +108,8 @@ class Engine:
                 await lane.start()
                 self._slot.progress()
             await self._fetcher.sync()
+            if self._uses_keys:
+                await self._take_keys().warm()
             async with self._group:
                 await self._serve(lanes)
         finally:
@@ -128,8 +140,9 @@ class Engine:
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
     def _assemble(self, worker: Registration) -> list[Lane]:
         self._worker = worker
-        settler = Settler(self._store, worker, self._claims, self.counts)
+        settler = Settler(self._store, worker, self._claims, self.counts, keys=self._uses_keys)
         runners = self._runners = Runners(self._queue.name, worker.worker_id, settler, self._slot, self.counts)
+        runners.redact = Redactor(self._settings.redact)
         desk = self._desk = Desk(
             queue=self._queue,
             app=self._app,
@@ -140,6 +153,7 @@ class Engine:
             slot=self._slot,
             counts=self.counts,
         )
+        self._news = CircuitNews(self._claim_lane, worker, desk.breakers, desk.pump)
         self._fetcher = Fetcher(
             lane=self._claim_lane,
             worker=worker,
@@ -161,8 +175,21 @@ class Engine:
             vitals=self._vitals,
             told=desk.beats_told,
             failing=desk.heartbeat_failed,
+            keys=self._uses_keys,
         )
         return [settler.lane, pulse]
+
+    def _take_keys(self) -> KeyDesk:
+        """Let handlers claim idempotency keys."""
+        desk = KeyDesk(
+            lane=self._claim_lane,
+            worker=self._worker,
+            settings=self._settings.idempotency,
+            least_ttl=_RENEWALS * self._queue.heartbeat,
+            counts=self.counts,
+        )
+        self._runners.keys = desk
+        return desk
 
     async def _serve(self, lanes: list[Lane]) -> None:
         assert self._desk is not None
@@ -222,6 +249,7 @@ class Engine:
     # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────
     def _deliver(self, fetch: Fetch) -> None:
         assert self._desk is not None
+        self._news.told(fetch.circuit_order)
         self._desk.receive(fetch.jobs)
         self._desk.apply_live(fetch.live)
         self._desk.cancel(fetch.cancellations)
@@ -264,6 +292,7 @@ class Engine:
         assert self._desk is not None
         self._is_orphan()
         self._desk.look_ahead()
+        self._news.turn()
         self._changed()
 
     def _stop_claiming(self) -> None:

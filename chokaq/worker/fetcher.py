@@ -96,7 +96,7 @@ class Fetcher:
         """A job was committed on this host: ask at once, if jobs are wanted."""
         if self._wanted():
             self._rung = True
-            self._polls = self._tries = 0
+            self._tries = 0
             self._wake()
         else:
             self.pass_on()
@@ -161,7 +161,7 @@ class Fetcher:
             return _REFUSED_PAUSE
         # A ring counts until all it may have stood for is claimed: should this child be full by then, a sibling hears of it.
         self._rung = self._rung or (rung and fetch.next_due_ms == 0)
-        return self._rest(size, fetch)
+        return self._rest(size, fetch, rung=rung)
 
     async def _call(self, size: int) -> Fetch:
         self._request += 1
@@ -178,7 +178,7 @@ class Fetcher:
         self._deliver(fetch)
         return fetch
 
-    def _rest(self, size: int, fetch: Fetch) -> float:
+    def _rest(self, size: int, fetch: Fetch, *, rung: bool) -> float:
         if self._wanted() == 0:
             self._idle_for_room = True
             return _SYNC
@@ -186,7 +186,11 @@ class Fetcher:
             # Room was made while it asked for nothing but news.
             return 0.0
         if fetch.jobs:
-            self._polls = self._tries = 0
+            self._tries = 0
+            if not rung:
+                # What polling found was committed where nobody rings for us: look again soon. The next one that is rung for
+                # needs no looking.
+                self._polls = 0
             if len(fetch.jobs) >= size or fetch.next_due_ms == 0:
                 return 0.0
         elif fetch.next_due_ms == 0 and self._tries < _QUICK_TRIES:

@@ -15,7 +15,14 @@ from typing import Any, TypeVar
 
 import structlog
 
-from chokaq.store.errors import SchemaMismatch, StoreError, StoreMisconfigured, StoreRefused, StoreUnavailable
+from chokaq.store.errors import (
+    SchemaMismatch,
+    StoreConflict,
+    StoreError,
+    StoreMisconfigured,
+    StoreRefused,
+    StoreUnavailable,
+)
 from chokaq.store.protocol import Session, Store
 from chokaq.worker.counts import Counts
 
@@ -25,6 +32,8 @@ _log = structlog.get_logger("chokaq")
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 """Between the tries of an outage, jittered: the work resumes within seconds of the store's return."""
+_CONFLICTS = 5
+"""A row that stands there already is a race so many times (the store itself has tried several times for each), then a refusal."""
 _BAD_VALUES = (ValueError, TypeError, OverflowError)
 """Raised by a driver or codec for a value it cannot send: as final as the store's own refusal."""
 
@@ -104,7 +113,7 @@ class Lane(ABC):
 
     def _until_known(self, what: str, call: Callable[[Session], T], *, booting: bool = False) -> T:
         """Call the store, again and again until it answers. Raises StoreRefused, LaneClosed; booting: every lasting error."""
-        tries = 0
+        tries = conflicts = 0
         self._asked_at = time.monotonic()
         while True:
             try:
@@ -121,6 +130,12 @@ class Lane(ABC):
                 if booting:
                     raise error if isinstance(error, StoreError) else StoreMisconfigured(str(error)) from error
                 self._failed(what, error, tries)
+            except StoreConflict as error:
+                conflicts += 1
+                self._failed(what, error, tries)
+                if conflicts >= _CONFLICTS:
+                    self._answered()
+                    raise StoreRefused(str(error)) from error
             except Exception as error:  # noqa: BLE001 - a defect below must not cost what this lane still has to write
                 self._failed(what, error, tries)
             else:

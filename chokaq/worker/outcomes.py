@@ -1,20 +1,27 @@
 """From how an execution ended to what becomes of its job (design §8). Pure: chance comes in as an argument."""
 
 import asyncio
+import math
+from collections.abc import Callable
 
 from chokaq.config.settings import Policy
 from chokaq.lifecycle import failures
 from chokaq.lifecycle.errors import FatalError, Snooze, Throttled
-from chokaq.lifecycle.failures import Kind
+from chokaq.lifecycle.failures import Kind, Verdict
 from chokaq.lifecycle.retry import backoff, exhausted, throttle
 from chokaq.lifecycle.states import CancelReason, FailureReason, JobStatus
+from chokaq.observe.redact import redact_text
 from chokaq.store.records import AttemptError, Cancellation, Failure, FetchedJob, Release, Retry
 from chokaq.worker.claims import Change, Operation
 
 Outcome = tuple[Operation, Change]
+Classify = Callable[[BaseException], Verdict]
+Redact = Callable[[str], str]
 
 SUCCEEDED: Outcome = (Operation.SUCCEED, None)
+_OVERDUE = "the handler ran longer than its execution timeout"
 _UNRENEWED = "its lease could not be renewed: the store did not answer for too long"
+_COUNTED = (FailureReason.TRANSIENT, FailureReason.THROTTLED)
 _OWN_VERDICTS = (FatalError, Throttled)
 """A handler that says so outright knows what it says, also when it was being stopped."""
 
@@ -27,33 +34,35 @@ def after_error(
     cancellation: Cancellation | None = None,
     *,
     chance: float = 0.0,
+    classify: Classify = failures.classify,
+    redact: Redact = redact_text,
 ) -> Outcome | None:
     """What becomes of a job whose handler raised `error`. None: nothing is written, since the lease is someone else's.
 
     `reason`: why this child had asked the run to stop (None: it had not; a CancelledError or TimeoutError is then the
     handler's own trouble). Once asked to stop, whatever the handler raises is put down to that, except a verdict it names
     outright: FatalError, Throttled, Snooze. `cancellation`: by whom and why, with reason ADMIN. `chance` in [0, 1): jitter.
+    `classify`: the application's rules over the built-in ones; `redact`: takes secrets out of what is stored.
     """
     if reason is CancelReason.LOST_LEASE:
         return None
     if reason is CancelReason.ADMIN:
-        return _stop(job, JobStatus.CANCELLED, FailureReason.CANCELLED, _cancelled(cancellation, error))
+        return _stop(job, JobStatus.CANCELLED, FailureReason.CANCELLED, _cancelled(cancellation, error, redact))
     if isinstance(error, Snooze):
         return Operation.RELEASE, Release(job.id, job.lease, _ms(error.delay), _max_age_ms(policy))
     if reason is None or isinstance(error, _OWN_VERDICTS):
-        return _judged(job, policy, error, chance)
+        return _judged(job, policy, classify(error), _record(error, redact), chance)
     if reason is CancelReason.TIMEOUT:
-        return _timed_out(job, policy, error, chance)
+        return _timed_out(job, policy, _record(error, redact, "ExecutionTimeout", _OVERDUE), chance)
     if reason is CancelReason.HEARTBEAT:
-        return _stop(
-            job, JobStatus.FAILED, FailureReason.HEARTBEAT_FAILURE, _record(error, "HeartbeatFailure", _UNRENEWED)
-        )
+        record = _record(error, redact, "HeartbeatFailure", _UNRENEWED)
+        return _stop(job, JobStatus.FAILED, FailureReason.HEARTBEAT_FAILURE, record)
     return hand_back(job)
 
 
 def before_start(job: FetchedJob, cancellation: Cancellation | None) -> Outcome:
     """What becomes of a started job that was cancelled before its handler began."""
-    return _stop(job, JobStatus.CANCELLED, FailureReason.CANCELLED, _cancelled(cancellation, None))
+    return _stop(job, JobStatus.CANCELLED, FailureReason.CANCELLED, _cancelled(cancellation, None, redact_text))
 
 
 def unknown_type(job: FetchedJob, policy: Policy, queue: str) -> Outcome:
@@ -72,24 +81,36 @@ def hand_back(job: FetchedJob, delay_ms: int | None = None) -> Outcome:
     return Operation.RELEASE, Release(job.id, job.lease, delay_ms)
 
 
+def denied(job: FetchedJob, policy: Policy, delay_ms: int) -> Outcome:
+    """What becomes of a job whose type's circuit is open: due again `delay_ms` from now, uncharged, within its age (G13)."""
+    return Operation.RELEASE, Release(job.id, job.lease, delay_ms, _max_age_ms(policy))
+
+
+def verdict(outcome: Outcome | None) -> bool | None:
+    """What a run that raised says about its type (chokaq.lifecycle.circuit): False when it failed, None when nothing.
+
+    It failed when its failure is transient or throttled, whether another attempt follows or not. A fatal payload, a timeout, a
+    cancellation, a snooze and a lost lease say nothing (G14).
+    """
+    change = outcome[1] if outcome is not None else None
+    return False if isinstance(change, Retry | Failure) and change.reason in _COUNTED else None
+
+
 def refused(job: FetchedJob, error: BaseException) -> Failure:
     """The last resort for a job whose transition the store refuses: to the DLQ with the storage error, in plain ASCII."""
-    text = str(error).encode("ascii", "backslashreplace").decode()
+    text = redact_text(str(error)).encode("ascii", "backslashreplace").decode()
     record = AttemptError("StoreRefused", failures.cut(f"the store refused this job's outcome: {text}", 1_000))
     return Failure(job.id, job.lease, JobStatus.FAILED, FailureReason.FATAL_ERROR, record)
 
 
-def _judged(job: FetchedJob, policy: Policy, error: BaseException, chance: float) -> Outcome:
-    verdict = failures.classify(error)
+def _judged(job: FetchedJob, policy: Policy, verdict: Verdict, record: AttemptError, chance: float) -> Outcome:
     if verdict.kind is Kind.FATAL:
-        return _stop(job, JobStatus.FAILED, FailureReason.FATAL_ERROR, _record(error))
+        return _stop(job, JobStatus.FAILED, FailureReason.FATAL_ERROR, record)
     reason = FailureReason.THROTTLED if verdict.kind is Kind.THROTTLED else FailureReason.TRANSIENT
-    return _again(job, policy, reason, _record(error), retry_after=verdict.retry_after, chance=chance)
+    return _again(job, policy, reason, record, retry_after=verdict.retry_after, chance=chance)
 
 
-def _timed_out(job: FetchedJob, policy: Policy, error: BaseException, chance: float) -> Outcome:
-    message = "the handler ran longer than its execution timeout"
-    record = _record(error, "ExecutionTimeout", message)
+def _timed_out(job: FetchedJob, policy: Policy, record: AttemptError, chance: float) -> Outcome:
     if policy.on_timeout == "retry":
         return _again(job, policy, FailureReason.TIMEOUT, record, retry_after=None, chance=chance)
     return _stop(job, JobStatus.FAILED, FailureReason.TIMEOUT, record)
@@ -125,9 +146,9 @@ def _stop(job: FetchedJob, status: JobStatus, reason: FailureReason, record: Att
     return Operation.FAIL, Failure(job.id, job.lease, status, reason, record)
 
 
-def _record(error: BaseException, kind: str | None = None, message: str | None = None) -> AttemptError:
+def _record(error: BaseException, redact: Redact, kind: str | None = None, message: str | None = None) -> AttemptError:
     """The attempt's record; with `kind`, under that name, the handler's own words after `message`."""
-    text = failures.describe(error)
+    text = failures.describe(error, redact)
     if kind is None:
         return AttemptError(text.type, text.message, text.trace)
     words = message or ""
@@ -136,18 +157,21 @@ def _record(error: BaseException, kind: str | None = None, message: str | None =
     return AttemptError(kind, failures.cut(words, failures.MESSAGE_LIMIT), text.trace)
 
 
-def _cancelled(cancellation: Cancellation | None, error: BaseException | None) -> AttemptError:
+def _cancelled(cancellation: Cancellation | None, error: BaseException | None, redact: Redact) -> AttemptError:
     actor = cancellation.actor if cancellation is not None and cancellation.actor else "unknown"
     why = f": {cancellation.reason}" if cancellation is not None and cancellation.reason else ""
     message = f"cancelled by {actor}{why}"
     if error is None:
         return AttemptError("Cancelled", failures.cut(message, failures.MESSAGE_LIMIT))
-    return _record(error, "Cancelled", message)
+    return _record(error, redact, "Cancelled", message)
 
 
 def _ms(seconds: float) -> int:
+    """Whole milliseconds, rounded up: nobody who asked for patience is asked again early."""
     # Ten years: longer than any job lives, short enough for every engine's date arithmetic.
-    return round(max(0.0, min(seconds, 315_360_000.0)) * 1000)
+    milliseconds = max(0.0, min(seconds, 315_360_000.0)) * 1000
+    # 1.1 s are 1100 ms, though as a float they are a little more.
+    return math.ceil(round(milliseconds, 6))
 
 
 def _max_age_ms(policy: Policy) -> int | None:

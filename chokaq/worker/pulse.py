@@ -4,17 +4,20 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from chokaq.config.settings import QueueSettings
 from chokaq.lifecycle.states import Answer
+from chokaq.store.claims import RunClaim
 from chokaq.store.errors import StoreRefused
 from chokaq.store.protocol import MAX_JOBS_PER_CALL, Session, Store
 from chokaq.store.records import Beat, Cancellation, Figures, Registration
-from chokaq.worker.claims import Claim
+from chokaq.worker.claims import RUNNING, Claim
 from chokaq.worker.counts import Counts
+from chokaq.worker.keydesk import calls, renewable
 from chokaq.worker.lane import Lane
 from chokaq.worker.limiter import Limiter
 from chokaq.worker.status import StatusSlot
@@ -60,10 +63,11 @@ class PulseLane(Lane):
         vitals: Vitals,
         told: Told,
         failing: Callable[[], None],
+        keys: bool = False,
     ) -> None:
         """`told`: called on the loop once per call of KeepAlive; `failing`: when too many renewals in a row have failed.
 
-        Leases are renewed every `queue.heartbeat` seconds, ±20 %.
+        Leases are renewed every `queue.heartbeat` seconds, ±20 %; with `keys`, the idempotency keys that handlers hold as well.
         """
         super().__init__("pulse", store, counts)
         self._worker = worker
@@ -72,11 +76,14 @@ class PulseLane(Lane):
         self._vitals = vitals
         self._told = told
         self._failing = failing
+        self._keys = keys
         self._reports = 0
         """How often the threshold was reached in this outage."""
 
     def _warm(self, session: Session) -> None:
         session.keep_alive(self._worker, [], self._vitals.figures())
+        if self._keys:
+            session.renew_claims(self._worker, [])
 
     def _work(self) -> None:
         due = time.monotonic() + self._interval()
@@ -86,6 +93,8 @@ class PulseLane(Lane):
             claims = self._snapshot()
             for first in range(0, max(1, len(claims)), MAX_JOBS_PER_CALL):
                 self._renew(claims[first : first + MAX_JOBS_PER_CALL])
+            if self._keys:
+                self._renew_keys(claims)
 
     def _wake(self) -> None:
         """Nothing to do: closing itself ends the wait."""
@@ -111,6 +120,19 @@ class PulseLane(Lane):
                 _log.error("heartbeat_refused", error=str(again))
                 return
         self._tell(self._told, claims, answers, cancellations)
+
+    def _renew_keys(self, claims: list[Claim]) -> None:
+        for keys in calls(renewable(claims)):
+            try:
+                answers = self._until_known("renew_claims", partial(_renew_claims, self._worker, keys))
+            except StoreRefused as error:
+                _log.error("run_keys_refused", error=str(error))
+                return
+            lost = {key.id for key, answer in zip(keys, answers, strict=True) if answer is Answer.STALE}
+            for claim in claims:
+                # One that is being settled has just given it up.
+                if claim.job.id in lost and claim.stage is RUNNING:
+                    _log.warning("run_key_lost", job=claim.job.id, completed=False)
 
     def _call(self, beats: list[Beat]) -> tuple[list[Answer], list[Cancellation]]:
         return self._until_known(
@@ -168,6 +190,10 @@ async def pulse_board(
             memory_kb=vitals.memory_kb,
         )
         each()
+
+
+def _renew_claims(worker: Registration, keys: list[RunClaim], session: Session) -> list[Answer]:
+    return session.renew_claims(worker, keys)
 
 
 def memory_kb() -> int:

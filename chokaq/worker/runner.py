@@ -10,7 +10,9 @@ from typing import Any
 import structlog
 
 from chokaq.jobs.context import JobContext
+from chokaq.jobs.runkeys import RunKeys
 from chokaq.lifecycle.states import CancelReason
+from chokaq.observe.redact import redact_text
 from chokaq.worker import outcomes
 from chokaq.worker.claims import RUNNING, SETTLING, Claim
 from chokaq.worker.counts import Counts
@@ -47,6 +49,10 @@ class Runners:
         """Called to make a task of `run(index)`."""
         self.timeout_override: float | None = None
         """The operators' execution timeout in seconds; wins over every policy while set."""
+        self.keys: RunKeys | None = None
+        """Where handlers claim idempotency keys."""
+        self.redact: Callable[[str], str] = redact_text
+        """Takes secrets out of what is stored of an error."""
         self.handing_back = False
         """True near the end of a drain: what has not begun is handed back."""
         self.aborted = False
@@ -102,7 +108,7 @@ class Runners:
             finally:
                 self._busy -= 1
             if outcome is None:
-                self._settler.forget(claim)
+                self._settler.leave(claim)
             else:
                 self._settler.settle(claim, outcome)
             self.ended(claim)
@@ -125,6 +131,7 @@ class Runners:
             self._timers.set(claim, now, timeout)
         self._slot.begin(index, claim.held, claim.deadline)
         claim.context = context = JobContext(job, self._queue, self._worker_id, timeout)
+        context.keys = self.keys
         claim.task = task
         claim.stage = RUNNING
         error: BaseException | None = None
@@ -143,11 +150,24 @@ class Runners:
             await self._recover(task, error)
         if error is None:
             lost = claim.reason is not None and claim.reason is CancelReason.LOST_LEASE
-            return None if lost else outcomes.SUCCEEDED
+            if lost:
+                return None
+            claim.verdict = True
+            return outcomes.SUCCEEDED
         _log.debug("handler_raised", job=job.id, type=job.type_key, error=repr(error), reason=claim.reason)
         chance = random.random()
-        outcome = outcomes.after_error(job, policy, error, claim.reason, claim.cancellation, chance=chance)
+        outcome = outcomes.after_error(
+            job,
+            policy,
+            error,
+            claim.reason,
+            claim.cancellation,
+            chance=chance,
+            classify=route.classify,
+            redact=self.redact,
+        )
         error = None  # its traceback holds this frame: break the circle
+        claim.verdict = outcomes.verdict(outcome)
         return outcome
 
     async def _recover(self, task: "asyncio.Task[Any]", error: BaseException | None) -> None:

@@ -12,11 +12,13 @@ from queue import SimpleQueue
 import structlog
 
 from chokaq.lifecycle.states import Answer
+from chokaq.store.claims import Completion, RunClaim
 from chokaq.store.errors import StoreRefused
 from chokaq.store.protocol import MAX_BYTES_PER_CALL, MAX_JOBS_PER_CALL, Session, Store
 from chokaq.store.records import Failure, Registration, Retry
 from chokaq.worker.claims import READY, SETTLING, START, STARTING, Change, Claim, Operation
 from chokaq.worker.counts import Counts
+from chokaq.worker.keydesk import Keyed, Leaving, calls, pending_of
 from chokaq.worker.lane import Lane
 from chokaq.worker.outcomes import Outcome, refused
 
@@ -32,10 +34,14 @@ Told = Callable[[Operation, Sequence[Claim], Sequence[Answer | None]], None]
 class SettleLane(Lane):
     """The thread that writes."""
 
-    def __init__(self, store: Store, counts: Counts, worker: Registration, told: Told) -> None:
-        """`told` is called on the loop once per set: the operation, its claims, an answer each (None: left to its lease)."""
+    def __init__(self, store: Store, counts: Counts, worker: Registration, told: Told, *, keys: bool = False) -> None:
+        """`told` is called on the loop once per set: the operation, its claims, an answer each (None: left to its lease).
+
+        `keys`: the application's handlers may hold idempotency keys.
+        """
         super().__init__("settle", store, counts)
         self._worker = worker
+        self._keys = keys
         self._told = told
         self._incoming: SimpleQueue[Claim | None] = SimpleQueue()
         self._piles: tuple[list[Claim], ...] = tuple([] for _ in Operation)
@@ -51,6 +57,9 @@ class SettleLane(Lane):
     def _warm(self, session: Session) -> None:
         for operation in Operation:
             _send(operation, self._worker, (), session)
+        if self._keys:
+            session.complete_runs(self._worker, [])
+            session.release_claims(self._worker, [])
 
     def _work(self) -> None:
         while not self._closed:
@@ -61,6 +70,8 @@ class SettleLane(Lane):
                     for _ in range(self._incoming.qsize()):
                         self._take(self._incoming.get())
                     if claims := self._cut(operation):
+                        if self._keys and operation is not Operation.START:
+                            self._close_keys(Leaving(claims))
                         self._apply(operation, claims)
 
     def _take(self, claim: Claim | None) -> None:
@@ -97,8 +108,36 @@ class SettleLane(Lane):
         else:
             self._tell(self._told, operation, claims, answers)
 
+    def _close_keys(self, leaving: Leaving) -> None:
+        """Before the jobs: a process that dies in between leaves a marker without a success, never a success without one."""
+        for completions in calls(leaving.completed):
+            for completion, answer in self._each("complete_runs", completions, _complete):
+                if answer is Answer.STALE:
+                    self._counts.keys_lost += 1
+                    _log.warning("run_key_lost", job=completion.id, completed=True)
+        for claims in calls(leaving.given_up):
+            for _, answer in self._each("release_claims", claims, _release):
+                if answer is Answer.APPLIED:
+                    self._counts.keys_released += 1
+
+    def _each(
+        self, what: str, claims: list[Keyed], send: Callable[[Registration, list[Keyed], Session], list[Answer]]
+    ) -> list[tuple[Keyed, Answer]]:
+        """Tell the store of each; one that it refuses is left to its time to live."""
+        try:
+            answers = self._until_known(what, partial(send, self._worker, claims))
+        except StoreRefused as error:
+            if len(claims) > 1:
+                return [told for claim in claims for told in self._each(what, [claim], send)]
+            _log.error("run_key_refused", operation=what, job=claims[0].id, error=str(error))
+            return []
+        return list(zip(claims, answers, strict=True))
+
     def _bury(self, operation: Operation, claim: Claim, error: StoreRefused) -> None:
-        """Dead-letter the one job whose transition is refused; when that is refused as well its lease will run out."""
+        """Dead-letter the one job whose transition is refused; when that is refused as well its lease will run out.
+
+        (The move to the DLQ replaces a row of the same id that stands there already.)
+        """
         failure = refused(claim.job, error)
         _log.error("transition_refused", operation=operation.name, job=claim.job.id, error=str(error))
         answer: Answer | None
@@ -107,16 +146,28 @@ class SettleLane(Lane):
         except StoreRefused as again:
             _log.error("job_left_to_its_lease", job=claim.job.id, error=str(again))
             answer = None
-        # A start that ended in the DLQ did not start: for the loop it is a claim that went elsewhere.
-        self._tell(self._told, operation, [claim], [None if operation is Operation.START else answer])
+        # A start that ended in the DLQ did not start: for the loop it is a claim that went elsewhere. Whatever else it was to be,
+        # it has failed.
+        if operation is Operation.START:
+            self._tell(self._told, operation, [claim], [None])
+        else:
+            self._tell(self._told, Operation.FAIL, [claim], [answer])
 
 
 class Settler:
     """The loop's side: queues transitions, counts what is unanswered, forgets claims that are settled."""
 
-    def __init__(self, store: Store, worker: Registration, claims: dict[str, Claim], counts: Counts) -> None:
-        """`claims`: every claim this child holds, by job id."""
-        self.lane = SettleLane(store, counts, worker, self._answered)
+    def __init__(
+        self,
+        store: Store,
+        worker: Registration,
+        claims: dict[str, Claim],
+        counts: Counts,
+        *,
+        keys: bool = False,
+    ) -> None:
+        """`claims`: every claim this child holds, by job id; `keys`: handlers may hold idempotency keys."""
+        self.lane = SettleLane(store, counts, worker, self._answered, keys=keys)
         self._claims = claims
         self._counts = counts
         self.unanswered = 0
@@ -145,7 +196,19 @@ class Settler:
         claim.stage = SETTLING
         claim.operation, claim.change = outcome
         self.unanswered += 1
-        self.lane.put(claim)
+        question = pending_of(claim)
+        if question is None:
+            self.lane.put(claim)
+        else:
+            # A key that was asked for and may yet be granted must not be granted to an execution that is over.
+            question.add_done_callback(lambda _: self.lane.put(claim))
+
+    def leave(self, claim: Claim) -> None:
+        """Drop the claim of a handler that has ended without writing: the job is somebody else's, its keys are given up."""
+        if claim.context is not None and claim.context.held_keys:
+            self.settle(claim, (Operation.LEAVE, None))
+        else:
+            self.forget(claim)
 
     def forget(self, claim: Claim) -> None:
         """Drop a claim without writing: it is somebody else's."""
@@ -157,6 +220,9 @@ class Settler:
         self.unanswered -= len(claims)
         if operation is Operation.START:
             self._starts_answered(claims, answers)
+        elif operation is Operation.LEAVE:
+            for claim in claims:
+                self.forget(claim)
         else:
             applied = stopped = 0
             good = Answer.APPLIED
@@ -164,6 +230,9 @@ class Settler:
                 self.forget(claim)
                 if answer is good:
                     applied += 1
+                    if claim.denied:
+                        self._counts.denied += 1
+                        applied -= 1
                 elif answer:
                     stopped += 1
                 else:
@@ -208,12 +277,22 @@ def _send(operation: Operation, worker: Registration, claims: Sequence[Claim], s
         return session.start_jobs(worker, [claim.held for claim in claims])
     if operation is Operation.SUCCEED:
         return session.archive_succeeded(worker, [claim.held for claim in claims])
+    if operation is Operation.LEAVE:
+        return [Answer.STALE] * len(claims)
     changes: list[Change] = [claim.change for claim in claims]
     if operation is Operation.RETRY:
         return session.reschedule_for_retry(worker, changes)  # type: ignore[arg-type]
     if operation is Operation.FAIL:
         return session.archive_failed(worker, changes)  # type: ignore[arg-type]
     return session.release_jobs(worker, changes)  # type: ignore[arg-type]
+
+
+def _complete(worker: Registration, completions: list[Completion], session: Session) -> list[Answer]:
+    return session.complete_runs(worker, completions)
+
+
+def _release(worker: Registration, claims: list[RunClaim], session: Session) -> list[Answer]:
+    return session.release_claims(worker, claims)
 
 
 def _weight(change: Change) -> int:

@@ -5,14 +5,15 @@
 
 -- name: state
 -- The worker, the operators' overrides, whether ready rows wait, the earliest due time of those that wait for theirs, whether
--- an operator asked the worker to end.
+-- cancellations wait, whether an operator asked the worker to end, the number of the latest order to circuits.
 SELECT w.LastRequest, w.EndedAtUtc, q.MaxWorkers, q.FleetMaxWorkers, q.ExecutionTimeoutMs, q.ZombieTimeoutMs,
        COALESCE(q.IsPaused, 0), COALESCE(q.IsActive, 1),
        EXISTS (SELECT 1 FROM JobsHot INDEXED BY IX_JobsHot_Ready WHERE Queue = :queue AND Status = 0 AND IsReady = 1),
        (SELECT DueAtUtc FROM JobsHot INDEXED BY IX_JobsHot_Due WHERE Queue = :queue AND Status = 0 AND IsReady = 0
         ORDER BY DueAtUtc LIMIT 1),
        EXISTS (SELECT 1 FROM CancelRequests WHERE WorkerId = :worker),
-       w.DrainAtUtc IS NOT NULL
+       w.DrainAtUtc IS NOT NULL,
+       COALESCE((SELECT OrderNumber FROM CircuitOrders WHERE TypeKey = ''), 0)
 FROM (SELECT 1) LEFT JOIN Workers AS w ON w.WorkerId = :worker LEFT JOIN Queues AS q ON q.Name = :queue;
 
 -- name: ticket

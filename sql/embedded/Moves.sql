@@ -5,7 +5,8 @@
 
 -- name: to_dlq
 -- :jobs is a document of [id, status, reason, crash count, error type, error message, modified by].
-INSERT INTO JobsDLQ (Id, Queue, Type, Status, FailureReason, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId,
+-- A row of the same id that a manual repair left there gives way: it must not keep its job in Hot for ever.
+INSERT OR REPLACE INTO JobsDLQ (Id, Queue, Type, Status, FailureReason, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId,
                      StartedAtUtc, FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope,
                      PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers,
                      Payload)

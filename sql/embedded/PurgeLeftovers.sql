@@ -1,7 +1,8 @@
 -- PurgeLeftovers: delete what belongs to no job any more: expired window keys whose job is not live, workers that ended long ago
--- (or were never heard of again), minute buckets past their keep. Called by the maintenance leader's retention.
+-- (or were never heard of again), minute buckets past their keep, what ended workers said of their circuits, expired run claims.
+-- Called by the maintenance leader.
 -- Result: each statement deletes at most :size rows.
--- Table order: JobKeys, Workers, MetricBuckets.
+-- Table order: JobKeys, Workers, MetricBuckets, Circuits, RunClaims.
 
 -- name: keys
 DELETE FROM JobKeys
@@ -19,3 +20,15 @@ WHERE (Slot, Seconds, StartUtc, Queue, Outcome, FailureReason) IN (
     SELECT Slot, Seconds, StartUtc, Queue, Outcome, FailureReason
     FROM MetricBuckets INDEXED BY IX_MetricBuckets_Start
     WHERE Seconds = 60 AND StartUtc < :before LIMIT :size);
+
+-- name: circuits
+DELETE FROM Circuits
+WHERE WorkerId IN (SELECT c.WorkerId FROM Circuits AS c
+                   WHERE NOT EXISTS (SELECT 1 FROM Workers AS w WHERE w.WorkerId = c.WorkerId AND w.EndedAtUtc IS NULL)
+                   LIMIT :size);
+
+-- name: claims
+-- A holder that comes back may renew its own claim for a day after its expiry.
+DELETE FROM RunClaims
+WHERE ClaimKey IN (SELECT ClaimKey FROM RunClaims INDEXED BY IX_RunClaims_Expires
+                   WHERE State = :state AND ExpiresAtUtc <= :before LIMIT :size);

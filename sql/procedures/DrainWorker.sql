@@ -28,8 +28,7 @@ BEGIN
         BEGIN
             SET @Result = 0;
             INSERT INTO chokaq.AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState, RequestId)
-            VALUES (@Now, @Actor, 'drain', @WorkerId, NULLIF(@Reason, N''), N'{"draining":false}', N'{"draining":true}',
-                @RequestId);
+            VALUES (@Now, @Actor, 'drain', @WorkerId, NULLIF(@Reason, N''), N'{"draining":false}', N'{"draining":true}', @RequestId);
         END;
         ELSE
         BEGIN

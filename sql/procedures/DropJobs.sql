@@ -1,8 +1,8 @@
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
--- DropJobs: DLQ (Failed, Cancelled, Zombie) -> Dropped, for good; why it failed stays readable. One AuditLog row per job changed,
---   in the same transaction; by its RequestId a repeat of the call knows what it did itself.
+-- DropJobs: DLQ (Failed, Cancelled, Zombie) -> Dropped, for good; why it failed stays readable. One AuditLog row per job changed, in
+--   the same transaction; by its RequestId a repeat of the call knows what it did itself.
 -- Called by: operators.
 -- Parameters: @Jobs JSON array of {i: id}, not repeated, at most 1,000; @Actor; @Reason (empty: none); @RequestId a ULID of this
 --   call, the same when it is repeated (empty: none).
@@ -72,8 +72,7 @@ BEGIN
 
         INSERT INTO chokaq.AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState, RequestId)
         SELECT @Now, @Actor, 'drop', f.JobId, @Reason,
-               CASE f.Status WHEN 4 THEN N'{"status":"Failed"}' WHEN 5 THEN N'{"status":"Cancelled"}'
-                   ELSE N'{"status":"Zombie"}' END,
+               CASE f.Status WHEN 4 THEN N'{"status":"Failed"}' WHEN 5 THEN N'{"status":"Cancelled"}' ELSE N'{"status":"Zombie"}' END,
                N'{"status":"Dropped"}', @RequestId
         FROM @Found f;
         COMMIT TRANSACTION;

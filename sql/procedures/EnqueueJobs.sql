@@ -14,7 +14,8 @@ GO
 --              (0 active, 1 retained, 2 window), w key window in ms. Free text (g, c, k) is mapped.
 --   @Bytes     the ASCII texts of the call, one after the other.
 --   @InCaller  1 inside an application's transaction.
--- Result: one row per job: JobId, AnswerId, Created, Status, PayloadHash (of the job that answers).
+-- Result: one row per job: JobId, AnswerId, Created, Status, PayloadHash (of the job that answers). Inside an application's
+--   transaction an error comes as one row of two columns, ErrorNumber and ErrorText: thrown, it ends that transaction on some engines.
 -- Errors: 50001 a key stayed contended for ten tries, or its holder is invisible to a snapshot; 50002 unreadable document.
 -- Table order: JobsHot, JobsArchive, JobsDLQ, JobKeys. Writes no shared row, since a caller may stay open for long.
 CREATE OR ALTER PROCEDURE chokaq.EnqueueJobs
@@ -30,7 +31,7 @@ BEGIN
 
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Epoch datetime2(3) = '1970-01-01';
     DECLARE @Ours bit = CASE WHEN @InCaller = 0 AND @@TRANCOUNT = 0 THEN 1 ELSE 0 END;
-    DECLARE @Try int = 0, @Error int, @Count int, @Inserted int, @Keyed bit = 0, @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(),
+    DECLARE @ErrorText nvarchar(4000), @Try int = 0, @Error int, @Count int, @Inserted int, @Keyed bit = 0, @Saved bit = 0, @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(),
         SUSER_SNAME());
     -- What a JSON string would have to escape travels as one of @Mapped instead, and is put back by TRANSLATE.
     DECLARE @Plain nvarchar(33) = N'"\'
@@ -99,7 +100,11 @@ BEGIN
 
     BEGIN TRY
         IF @Ours = 1 BEGIN TRANSACTION;
-        ELSE IF @@TRANCOUNT > 0 SAVE TRANSACTION ChokaqEnqueue;
+        ELSE IF @@TRANCOUNT > 0
+        BEGIN
+            SAVE TRANSACTION ChokaqEnqueue;
+            SET @Saved = 1;
+        END;
         WHILE (SELECT COUNT(*) FROM @Answer) < @Count
         BEGIN
             SET @Try = @Try + 1;
@@ -285,8 +290,16 @@ BEGIN
         IF @Ours = 1 COMMIT TRANSACTION;
     END TRY
     BEGIN CATCH
+        IF @InCaller = 1 AND XACT_STATE() = 1
+        BEGIN
+            SELECT @Error = ERROR_NUMBER(), @ErrorText = ERROR_MESSAGE();
+            -- Without a savepoint there was no transaction yet: what the first statement here began holds nothing of the caller's.
+            IF @Saved = 1 ROLLBACK TRANSACTION ChokaqEnqueue;
+            ELSE ROLLBACK TRANSACTION;
+            SELECT @Error AS ErrorNumber, @ErrorText AS ErrorText;
+            RETURN;
+        END;
         IF @Ours = 1 AND @@TRANCOUNT > 0 ROLLBACK TRANSACTION;
-        ELSE IF @Ours = 0 AND XACT_STATE() = 1 ROLLBACK TRANSACTION ChokaqEnqueue;
         THROW;
     END CATCH;
 

@@ -8,13 +8,13 @@ GO
 --   queue by all workers (-1: none; the override in Queues wins).
 -- Results, in this order:
 --   1. Retired, Replayed, NowUtc, MaxWorkers, FleetMaxWorkers, ExecutionTimeoutMs, ZombieTimeoutMs, IsPaused, IsActive,
---      NextDueMs (0: ready jobs wait; null: nothing waits), Chosen (how many jobs the claim is about to take),
---      IsDraining (an operator asked the worker to end)
+--      NextDueMs (0: ready jobs wait; null: nothing waits), Chosen (how many jobs the claim is about to take), IsDraining (an operator
+--      asked the worker to end), CircuitOrder (number of the latest order to circuits; 0: there was none)
 --   2. cancellations meant for this worker: JobId, LeaseNumber, Actor, Reason
 --   3. the jobs, unordered: Id, Type, Payload, LeaseNumber, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc, AgeFromUtc,
 --      Tags, CreatedBy, Headers. Last, since a result set after an OUTPUT to the client may not arrive.
 -- Errors: 50003 the queue has no row (RegisterWorker inserts it).
--- Table order: Queues, Workers, JobsHot. The probe before it is a plain read and writes nothing.
+-- Table order: Queues, Workers, JobsHot. The probe before it is a plain read (of CircuitOrders, too) and writes nothing.
 CREATE OR ALTER PROCEDURE chokaq.FetchJobs
     @WorkerId char(26),
     @Queue    varchar(255),
@@ -31,7 +31,7 @@ BEGIN
     DECLARE @MaxWorkers int, @FleetMaxWorkers int, @ExecutionTimeoutMs bigint, @ZombieTimeoutMs bigint, @IsPaused bit = 0,
         @IsActive bit = 1;
     DECLARE @Retired bit = 0, @Replayed bit = 0, @Ready bit = 0, @Due bit = 0, @Cap int, @Take int, @Chosen int = 0,
-        @Waiting int = 0, @Draining bit = 0;
+        @Waiting int = 0, @Draining bit = 0, @CircuitOrder bigint = 0;
 
     -- The probe. Waiting rows may be held by a caller's open transaction for as long as it likes: READPAST.
     SELECT @MaxWorkers = q.MaxWorkers, @FleetMaxWorkers = q.FleetMaxWorkers, @ExecutionTimeoutMs = q.ExecutionTimeoutMs,
@@ -39,6 +39,7 @@ BEGIN
     FROM chokaq.Queues q WHERE q.Name = @Queue;
     SELECT @LastRequest = w.LastRequest, @Ended = w.EndedAtUtc, @Draining = CASE WHEN w.DrainAtUtc IS NULL THEN 0 ELSE 1 END
     FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId;
+    SELECT @CircuitOrder = o.OrderNumber FROM chokaq.CircuitOrders o WHERE o.TypeKey = '';
     -- In the order of the index: an EXISTS may be answered by a scan.
     SELECT TOP (1) @Ready = 1 FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
     WHERE Queue = @Queue AND Status = 0 AND IsReady = 1 ORDER BY Priority DESC, DueAtUtc, Id;
@@ -130,7 +131,7 @@ BEGIN
                    @ExecutionTimeoutMs AS ExecutionTimeoutMs, @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused,
                        @IsActive AS IsActive,
                    CASE WHEN @Ready = 1 OR @NextDue <= @Now THEN 0 ELSE DATEDIFF_BIG(MILLISECOND, @Now, @NextDue) END AS NextDueMs,
-                       @Chosen AS Chosen, @Draining AS IsDraining;
+                       @Chosen AS Chosen, @Draining AS IsDraining, @CircuitOrder AS CircuitOrder;
             SELECT TOP (1000) c.JobId AS JobId, c.LeaseNumber AS LeaseNumber, c.Actor AS Actor, c.Reason AS Reason
             FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
             IF @Chosen > 0
@@ -157,7 +158,7 @@ BEGIN
                @ExecutionTimeoutMs AS ExecutionTimeoutMs, @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused,
                    @IsActive AS IsActive,
                CASE WHEN @Ready = 1 OR @NextDue <= @Now THEN 0 ELSE DATEDIFF_BIG(MILLISECOND, @Now, @NextDue) END AS NextDueMs,
-                   0 AS Chosen, @Draining AS IsDraining;
+                   0 AS Chosen, @Draining AS IsDraining, @CircuitOrder AS CircuitOrder;
         SELECT TOP (1000) c.JobId AS JobId, c.LeaseNumber AS LeaseNumber, c.Actor AS Actor, c.Reason AS Reason
         FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
     END;

@@ -2,12 +2,14 @@ SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
 -- PurgeLeftovers: delete what belongs to no job any more: expired window keys whose job is not live, workers that ended (or were
---   last heard
---   of) over 7 days ago, minute buckets older than 30 days. (Second buckets go with RollUp.)
--- Called by: the maintenance leader's retention.
+--   last heard of) over 7 days ago, minute buckets older than 30 days (second buckets go with RollUp), what ended workers said of
+--   their circuits, markers of completed runs that have expired, claims of unfinished runs that expired over a day ago (until then a
+--   holder that comes back may renew its own).
+-- Called by: the maintenance leader.
 -- Parameters: @Size rows of a kind at most (1 … 1,000).
 -- Result: Purged, of all kinds.
--- Table order: Workers, JobKeys (JobsHot read), MetricBuckets; each statement is its own transaction.
+-- Table order: Workers, JobKeys (JobsHot read), MetricBuckets, Circuits (Workers read), RunClaims; each statement is its own
+--   transaction.
 CREATE OR ALTER PROCEDURE chokaq.PurgeLeftovers
     @Size int
 AS
@@ -40,6 +42,22 @@ BEGIN
     DELETE FROM chokaq.MetricBuckets
     WHERE Seconds = 60 AND EXISTS (SELECT 1 FROM @Old o WHERE o.OldSlot = Slot AND o.OldStart = StartUtc AND o.OldQueue = Queue
                                                         AND o.OldOutcome = Outcome AND o.OldReason = FailureReason);
+    SET @Purged = @Purged + @@ROWCOUNT;
+    DELETE FROM chokaq.Circuits
+    WHERE WorkerId IN (SELECT TOP (@Size) c.WorkerId FROM chokaq.Circuits c
+                       WHERE NOT EXISTS (SELECT 1 FROM chokaq.Workers w WHERE w.WorkerId = c.WorkerId AND w.EndedAtUtc IS NULL)
+                       ORDER BY c.WorkerId);
+    SET @Purged = @Purged + @@ROWCOUNT;
+    DELETE FROM chokaq.RunClaims
+    WHERE ClaimKey IN (SELECT TOP (@Size) c.ClaimKey FROM chokaq.RunClaims c
+                       WHERE c.State = 'done' AND c.ExpiresAtUtc <= @Now ORDER BY c.ExpiresAtUtc)
+      AND State = 'done' AND ExpiresAtUtc <= @Now;
+    SET @Purged = @Purged + @@ROWCOUNT;
+    SET @Limit = DATEADD(DAY, -1, @Now);
+    DELETE FROM chokaq.RunClaims
+    WHERE ClaimKey IN (SELECT TOP (@Size) c.ClaimKey FROM chokaq.RunClaims c
+                       WHERE c.State = 'running' AND c.ExpiresAtUtc <= @Limit ORDER BY c.ExpiresAtUtc)
+      AND State = 'running' AND ExpiresAtUtc <= @Limit;
     SET @Purged = @Purged + @@ROWCOUNT;
     SELECT @Purged AS Purged;
 END;

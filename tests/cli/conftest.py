@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from chokaq.cli.program import build
+from tests.support.fake_repairs import FakeRepairs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -89,3 +90,17 @@ def enqueue(cli: Cli, *options: str, queue: str = "emails") -> str:
     """Enqueue one job; its id."""
     answer = cli("enqueue", "email.send.v1", '{"to": "a@b"}', "--queue", queue, "--json", *options).json
     return str(answer["answer"]["id"])
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRepairs:
+    """A store in memory that the commands find instead of the one that is configured."""
+    repairs = FakeRepairs()
+    monkeypatch.setattr("chokaq.operations.connect.open_store", lambda _options: repairs.store)
+    return repairs
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody sits at a terminal; what they type is the command's stdin."""
+    monkeypatch.setattr("chokaq.cli.confirm._somebody_is_there", lambda: True)

@@ -59,8 +59,10 @@ def test_what_a_job_holds_is_shown_as_text_and_not_as_markup(cli: Cli) -> None:
 def test_a_list_goes_on_behind_a_job(cli: Cli) -> None:
     jobs = [enqueue(cli) for _ in range(3)]
     out = cli("jobs", "list", "-n", "2").out
-    assert f"More: --after {jobs[1]}" in out
-    assert [entry["id"] for entry in cli("jobs", "list", "--after", jobs[1], "--json").json["jobs"]] == [jobs[0]]
+    after = cli("jobs", "list", "-n", "2", "--json").json["after"]
+    assert f"More: --after {after}" in out
+    assert [entry["id"] for entry in cli("jobs", "list", "--after", after, "--json").json["jobs"]] == [jobs[0]]
+    assert "another filter" in cli("jobs", "list", "-q", "emails", "--after", after, code=1).err
 
 
 def test_the_payload_may_come_from_a_file_or_from_stdin(cli: Cli, folder: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from chokaq.store.open import open_store
 from chokaq.store.options import DatabaseSettings
+from chokaq.store.records import CrashPolicies, DeathNotice
 from tests.support.jobs import worker_info
 
 from .conftest import Cli, enqueue
@@ -16,7 +17,7 @@ def test_a_queue_is_paused_set_and_cleared(cli: Cli) -> None:
     assert cli("queues", "pause", "emails", "-r", "storm", "--json").json["live"]["paused"] is True
     assert "paused" in cli("queues", "list").out
     assert cli("queues", "resume", "emails", "--json").json["live"]["paused"] is False
-    assert cli("queues", "deactivate", "emails", "--json").json["live"]["active"] is False
+    assert cli("queues", "deactivate", "emails", "--yes", "--json").json["live"]["active"] is False
     assert cli("queues", "activate", "emails", "--json").json["live"]["active"] is True
     view = cli(
         "queues", "set", "emails", "--max-workers", "3", "--zombie-timeout", "40m", "--actor", "anna", "--json"
@@ -36,6 +37,8 @@ def test_a_queue_is_paused_set_and_cleared(cli: Cli) -> None:
     ("arguments", "code", "message"),
     [
         (["pause", "email"], 1, "there is no queue 'email' here; did you mean emails?"),
+        (["deactivate", "emails"], 1, "'deactivate emails' has to be confirmed and there is nobody to ask"),
+        (["deactivate", "email", "--yes"], 1, "did you mean emails?"),
         (["set", "emails"], 1, "nothing to set"),
         (["set", "emails", "--max-workers", "0"], 1, "max_workers must be a whole number from 1 to 10,000, got 0"),
         (["set", "emails", "--max-workers", "x"], 2, "Invalid value for '--max-workers'"),
@@ -72,9 +75,26 @@ def test_with_a_worker_all_is_well_and_workers_lists_it(cli: Cli, folder: Path) 
     assert "Nothing is wrong." in cli("status").out
     listed = cli("workers", "--json").json["workers"]
     assert {worker["queue"] for worker in listed} == {"emails", ""}
-    out = cli("workers").out
-    assert "maintenance" in out
-    assert all(worker["worker_id"] in out for worker in listed)
+    assert cli("workers", "list", "--json").json.keys() == {"workers"}
+    for out in (cli("workers").out, cli("workers", "list").out):
+        assert "maintenance" in out
+        assert all(worker["worker_id"] in out for worker in listed)
+
+
+def test_ended_workers_are_listed_when_asked_for_before_or_behind_the_command(cli: Cli, folder: Path) -> None:
+    cli("schema", "apply")
+    session = open_store(DatabaseSettings(url=f"sqlite:///{folder}/chokaq.db")).session()
+    me, other = (session.register_worker(worker_info(queue)) for queue in ("", "emails"))
+    session.release_worker(me, DeathNotice(worker_id=other.worker_id, queue="emails", cause="crash"), CrashPolicies())
+    session.close()
+    for command, count in (
+        (["workers"], 1),
+        (["workers", "--ended"], 2),
+        (["workers", "list"], 1),
+        (["workers", "list", "--ended"], 2),
+        (["workers", "--ended", "list"], 2),
+    ):
+        assert len(cli(*command, "--json").json["workers"]) == count, command
 
 
 def test_an_empty_store_says_so(cli: Cli) -> None:

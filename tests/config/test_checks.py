@@ -34,7 +34,21 @@ def settings(tmp_path: Path, text: str) -> Settings:
         ("queues: {q: {execution_timeout: 2d}}", "queues.q.execution_timeout", "above max_job_age (1d)"),
         ("types: {t: {execution_timeout: 2d}}", "types.t.execution_timeout", "above max_job_age (1d)"),
         ("defaults: {max_job_age: 5m}", "defaults.execution_timeout", "above max_job_age (5m)"),
-        ("defaults: {max_job_age: 2s, execution_timeout: 1s}", "defaults.retry_base_delay", "no job is ever retried"),
+        (
+            "defaults: {max_job_age: 2s, execution_timeout: 1s, circuit: false}",
+            "defaults.retry_base_delay",
+            "no job is ever retried",
+        ),
+        (
+            "defaults: {max_job_age: 20s, execution_timeout: 1s}",
+            "defaults.circuit_open",
+            "30s is above max_job_age (20s): a job that meets an open circuit is too old",
+        ),
+        (
+            "types: {t: {max_job_age: 40s, execution_timeout: 1s, circuit_delay: 50s}}",
+            "types.t.circuit_delay",
+            "50s is above max_job_age (40s)",
+        ),
         (
             "queues: {q: {fleet_max_workers: 5}}",
             "queues.q.fleet_max_workers",

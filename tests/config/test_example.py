@@ -8,8 +8,14 @@ import msgspec
 from chokaq.config import QueueSettings, Settings, load_settings
 from chokaq.config.docs import field_docs
 from chokaq.config.example import example
-from chokaq.config.sections import DATABASE, ENVELOPE, MAINTENANCE, POLICY, QUEUE, SUPERVISOR, TOP
-from chokaq.config.settings import EnvelopeSettings, MaintenanceSettings, Policy, SupervisorSettings
+from chokaq.config.sections import DATABASE, ENVELOPE, IDEMPOTENCY, MAINTENANCE, POLICY, QUEUE, SUPERVISOR, TOP
+from chokaq.config.settings import (
+    EnvelopeSettings,
+    IdempotencySettings,
+    MaintenanceSettings,
+    Policy,
+    SupervisorSettings,
+)
 from chokaq.store.options import DatabaseSettings
 
 OPTION = re.compile(r"^( *)#(\w[\w.]*: .*)$", re.MULTILINE)
@@ -40,7 +46,7 @@ def test_the_example_with_every_option_taken_in_is_the_defaults_too(tmp_path: Pa
 
 def test_every_option_is_in_the_example_with_its_meaning() -> None:
     text = example()
-    for section in (TOP, DATABASE, QUEUE, POLICY, SUPERVISOR, MAINTENANCE, ENVELOPE):
+    for section in (TOP, DATABASE, QUEUE, POLICY, SUPERVISOR, MAINTENANCE, ENVELOPE, IDEMPOTENCY):
         for name in section:
             assert re.search(rf"# .+\n *#{name}: ", text), name
 
@@ -53,6 +59,7 @@ def test_every_setting_is_documented() -> None:
         SupervisorSettings,
         MaintenanceSettings,
         EnvelopeSettings,
+        IdempotencySettings,
         Settings,
     ):
         undocumented = [name for name, doc in field_docs(struct).items() if not doc]

@@ -98,6 +98,27 @@ types:
     assert settings.policy("unnamed", "other").max_attempts == 5
 
 
+def test_circuits_are_set_for_all_per_queue_and_per_type() -> None:
+    settings = load_settings(
+        write(
+            """
+defaults: {circuit_failures: 9, circuit_delay: 500ms}
+queues:
+  emails: {circuit_open: 1m, circuit_probes: 2}
+types:
+  email.send.v1: {circuit: false, circuit_window: 2m, circuit_probe_timeout: 90s}
+"""
+        ),
+        {},
+    )
+    queue, special = settings.policy("emails", "other"), settings.policy("emails", "email.send.v1")
+    assert (queue.circuit, queue.circuit_failures, queue.circuit_open, queue.circuit_probes) == (True, 9, 60, 2)
+    assert (special.circuit, special.circuit_failures, special.circuit_window) == (False, 9, 120)
+    assert (special.circuit_open, special.circuit_probe_timeout, special.circuit_delay) == (60, 90, 0.5)
+    plain = settings.policy("unnamed", "other")
+    assert (plain.circuit_open, plain.circuit_probes, plain.circuit_window) == (30, 1, 60)
+
+
 def test_null_lifts_a_limit() -> None:
     settings = load_settings(write("queues: {q: {execution_timeout: null, archive_retention: ~, max_job_age: }}"), {})
     queue = settings.queues["q"]

@@ -228,3 +228,36 @@ def test_a_callers_open_transaction_hides_nothing_else(store: Store, session: Se
         assert [job.id for job in holder_fetch(5).jobs] == [job.id for job in ready]
     connection.commit()
     assert lab.count("JobsHot") == 5
+
+
+def test_an_enqueue_that_fails_half_way_leaves_what_the_transaction_did_before_it(
+    store: Store, session: Session, lab: Lab, caller: Open
+) -> None:
+    before, bad, after = new_job(), new_job(idempotency_key="bad", key_scope=KeyScope.RETAINED), new_job()
+    with lab.refusing("bad"):
+        connection = caller()
+        cursor = connection.cursor()
+        store.enqueue_in(cursor, [before])
+
+        with pytest.raises(StoreError):
+            store.enqueue_in(cursor, [new_job(), bad])
+        store.enqueue_in(cursor, [after])
+        connection.commit()
+
+    assert {job.id for job in session.list_jobs(JobFilter()).jobs} == {before.id, after.id}
+    assert lab.rows("JobKeys") == []
+
+
+def test_an_enqueue_that_fails_first_thing_leaves_a_transaction_that_goes_on(
+    store: Store, session: Session, lab: Lab, caller: Open
+) -> None:
+    after = new_job()
+    with lab.refusing("bad"):
+        connection = caller()
+        cursor = connection.cursor()
+        with pytest.raises(StoreError):
+            store.enqueue_in(cursor, [new_job(), new_job(idempotency_key="bad", key_scope=KeyScope.RETAINED)])
+        store.enqueue_in(cursor, [after])
+        connection.commit()
+
+    assert [job.id for job in session.list_jobs(JobFilter()).jobs] == [after.id]

@@ -112,11 +112,12 @@ def test_edits_beside_claims_reach_a_job_before_its_worker_or_not_at_all(session
 
     together([claim, edit])
 
-    priorities = {row["Id"]: row["Priority"] for row in lab.rows("JobsHot")}
     for job in jobs:
         expected = ('"new"', 5) if edited[job.id] == "accepted" else (job.payload, job.priority)
-        # The priority by the row: a claim that had to wait for the edit, where READPAST means nothing, may tell the old one.
-        assert (claimed[job.id].payload, priorities[job.id]) == expected
+        row = lab.row(job.id)
+        assert (row["Payload"], row["Priority"]) == expected
+        # The priority that the claim tells may be the one before on an engine that waits where SQL Server reads past.
+        assert claimed[job.id].payload == expected[0]
 
 
 def test_of_two_resurrections_that_want_one_key_one_wins(sessions: Sessions, lab: Lab) -> None:

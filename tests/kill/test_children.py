@@ -33,6 +33,7 @@ queues:
     retry_base_delay: 50ms
     retry_max_delay: 100ms
     retry_jitter: 10ms
+    circuit: false
 supervisor: {{respawn_min: 50ms, shutdown_grace: 20s}}
 """
 CALLS = [

@@ -16,11 +16,11 @@ from chokaq.store.open import open_store
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session
 from chokaq.store.records import DeathNotice
-from tests.kill.proxy import Proxy
 from tests.kill.scenarios import JOBS, POLICIES, QUEUE, SCENARIOS, WORKER_ID, Stage, prepare, resume, ulid
 from tests.kill.snapshots import TABLES, snapshot, without_repeats
 from tests.support import stores
 from tests.support.lab import Lab
+from tests.support.proxy import Proxy
 
 PROGRAM = Path(__file__).parent / "programs" / "doomed.py"
 MOST_MESSAGES = 12

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chokaq.maintenance.leader import Lead, outage
+from chokaq.maintenance.leader import COMEBACK, Lead, outage
 from chokaq.store.records import Registration
 
 from .fakes import ME, FakeStore
@@ -35,6 +35,18 @@ def test_a_leader_judges_nobody_for_two_heartbeats_after_its_first_pass() -> Non
     store.seconds = 20.0
     assert lead.take(store, REGISTRATION, 120.0, breaks=0) == 60.0
     assert lead.may_judge(120.0)
+
+
+def test_however_fast_a_queue_beats_its_workers_get_the_time_to_come_back_after_an_outage() -> None:
+    """C30: their lanes pause for up to 2 s between two tries; judged sooner, running jobs of live workers became zombies."""
+    store, lead = FakeStore(), Lead(interval=60.0, heartbeat=0.2)
+    assert lead.take(store, REGISTRATION, 0.0, breaks=0) == COMEBACK
+    store.seconds = COMEBACK
+    lead.take(store, REGISTRATION, COMEBACK, breaks=0)
+    assert lead.may_judge(COMEBACK)
+    lead.take(store, REGISTRATION, 60.0, breaks=1)
+    assert not lead.may_judge(60.0 + COMEBACK - 0.1)
+    assert lead.may_judge(60.0 + COMEBACK)
 
 
 def test_a_host_whose_clock_is_wrong_but_steady_judges_as_the_others_do() -> None:

@@ -198,7 +198,13 @@ def test_after_an_outage_nobody_is_judged_for_two_heartbeats(bench: Bench) -> No
 def test_who_does_not_lead_does_none_of_the_leaders_work(bench: Bench) -> None:
     bench.store.leading = False
     bench.until(700.0)
-    assert set(bench.store.names()) == {"register_worker", "keep_alive", "take_leadership"}
+    assert set(bench.store.names()) == {"register_worker", "keep_alive", "take_leadership", "purge_archive"}
+
+
+def test_the_retention_of_our_own_queues_does_not_depend_on_who_leads(bench: Bench) -> None:
+    bench.store.leading = False
+    bench.until(10.0)
+    assert [call[1] for call in bench.store.calls if call[0] == "purge_archive"] == ["emails"]
 
 
 def test_it_keeps_its_own_row_alive(bench: Bench) -> None:

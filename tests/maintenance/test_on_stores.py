@@ -6,6 +6,7 @@ import pytest
 
 from chokaq.config.settings import MaintenanceSettings, Policy, QueueSettings, Settings
 from chokaq.lifecycle.states import FailureReason, JobStatus
+from chokaq.maintenance.leader import COMEBACK
 from chokaq.maintenance.link import StoreLink
 from chokaq.maintenance.loop import MaintenanceLoop
 from chokaq.store.protocol import Session, Store
@@ -62,8 +63,8 @@ def claimed(session: Session, jobs: int) -> tuple[Registration, list[Held]]:
 
 
 def settings(policy: Policy) -> Settings:
-    """A queue that is judged at the first pass: two heartbeats of no time."""
-    queue = QueueSettings(name=QUEUE, policy=policy, heartbeat=0.0)
+    """A queue that is judged as soon after the first pass as any is: its two heartbeats are shorter than COMEBACK."""
+    queue = QueueSettings(name=QUEUE, policy=policy, heartbeat=COMEBACK / 5)
     return Settings(queues={QUEUE: queue}, maintenance=MaintenanceSettings(rescue_interval=60.0))
 
 
@@ -101,7 +102,7 @@ def test_the_leader_rescues_what_a_lost_host_held(store: Store, session: Session
     lab.age_all("JobsHot", "HeartbeatUtc", 601_000)
     bench = Bench(store, settings(Policy()))
     make.append(bench)
-    bench.turns(20)
+    bench.turns(40)
     running, buffered = (session.get_job(job.id) for job in held)
     assert running is not None
     assert buffered is not None
@@ -158,10 +159,10 @@ def test_workers_whose_host_is_gone_are_ended_by_the_leader_and_their_jobs_meet_
     )
     lab.age_worker(lost.worker_id, 601_000)
     lab.age_worker(old_maintenance.worker_id, 601_000)
-    lab.age_worker(young.worker_id, 599_000)
+    lab.age_worker(young.worker_id, 500_000)
     bench = Bench(store, settings(Policy(on_crash="retry")))
     make.append(bench)
-    bench.turns(40)
+    bench.turns(60)
     assert bench.link.registration is not None
     here = {worker.worker_id for worker in session.list_workers()}
     assert here == {young.worker_id, bench.link.registration.worker_id}

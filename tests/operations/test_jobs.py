@@ -3,7 +3,7 @@
 import pytest
 
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
-from chokaq.operations import OperationError, by, cancel_jobs, job_filter, list_jobs, show_job
+from chokaq.operations import OperationError, by, cancel_jobs, list_jobs, show_job
 from chokaq.store.protocol import Session
 from chokaq.store.records import JobFilter
 from tests.support.holder import Holder
@@ -69,28 +69,22 @@ def test_a_page_holds_1_to_500_jobs(session: Session, limit: int) -> None:
         list_jobs(session, JobFilter(), limit)
 
 
-def test_a_status_or_a_reason_decides_the_pillar() -> None:
-    assert job_filter().pillar == Pillar.HOT
-    assert job_filter(status="processing") == JobFilter(status=JobStatus.PROCESSING)
-    assert job_filter(status="SUCCEEDED").pillar == Pillar.ARCHIVE
-    assert job_filter(status="Zombie").pillar == Pillar.DLQ
-    assert job_filter(reason="fatal-error") == JobFilter(pillar=Pillar.DLQ, reason=FailureReason.FATAL_ERROR)
-    assert job_filter(pillar="dlq", queue="q", tag="t") == JobFilter(pillar=Pillar.DLQ, queue="q", tag="t")
+def test_a_cursor_of_another_filter_is_refused_and_the_size_of_a_page_may_change(session: Session) -> None:
+    session.enqueue_jobs(new_jobs(4))
+    after = list_jobs(session, JobFilter(), 2).after
+    assert len(list_jobs(session, JobFilter(), 1, after).jobs) == 1
+    for where in (JobFilter(queue="other"), JobFilter(pillar=Pillar.DLQ)):
+        with pytest.raises(OperationError, match="another filter"):
+            list_jobs(session, where, 2, after)
+    with pytest.raises(OperationError, match="is no cursor"):
+        list_jobs(session, JobFilter(), 2, new_ids(1)[0])
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"status": "gone"}, "there is no status 'gone'; it is one of Pending, Fetched"),
-        ({"reason": "x"}, "there is no reason 'x'"),
-        ({"pillar": "x"}, "there is no pillar 'x'; it is one of hot, archive, dlq"),
-        ({"pillar": "hot", "status": "failed"}, "Failed stands in the pillar dlq, not in hot"),
-        ({"pillar": "hot", "reason": "timeout"}, "a failure reason stands in the pillar dlq, not in hot"),
-    ],
-)
-def test_words_that_mean_nothing_are_refused(words: dict[str, str], message: str) -> None:
-    with pytest.raises(OperationError, match=message):
-        job_filter(**words)
+def test_lists_never_load_payloads(session: Session) -> None:
+    """C44: a huge payload costs a list nothing."""
+    session.enqueue_jobs([new_job(payload=f'"{"x" * 900_000}"', headers='{"a":"b"}')])
+    job = list_jobs(session, JobFilter()).jobs[0]
+    assert (job.payload, job.headers) == (None, None)
 
 
 def test_the_failed_attempts_of_a_job_are_shown_with_it(session: Session) -> None:

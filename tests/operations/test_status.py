@@ -13,7 +13,7 @@ ANNA = by("anna")
 
 def test_an_empty_store_has_no_problems(session: Session) -> None:
     found = read_status(session)
-    assert (found.queues, found.workers, found.problems, found.notes) == ([], [], [], [])
+    assert (found.queues, found.workers, found.problems, found.notes, found.circuits) == ([], [], [], [], [])
 
 
 def test_a_queue_that_holds_jobs_without_a_worker_anywhere_is_a_problem(session: Session) -> None:

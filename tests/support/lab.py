@@ -16,7 +16,7 @@ Verb = Literal["INSERT", "UPDATE", "DELETE"]
 
 PILLARS = {Pillar.HOT: "JobsHot", Pillar.ARCHIVE: "JobsArchive", Pillar.DLQ: "JobsDLQ"}
 SIDE_TABLES = ("JobKeys", "CancelRequests", "JobNotes", "JobAttempts", "MetricBuckets", "QueueTotals", "AuditLog")
-TABLES = (*PILLARS.values(), *SIDE_TABLES, "Workers", "Queues", "Leadership")
+TABLES = (*PILLARS.values(), *SIDE_TABLES, "RunClaims", "Workers", "Queues", "Leadership", "Circuits", "CircuitOrders")
 _STATES = {Pillar.HOT: {0, 1, 2}, Pillar.DLQ: {4, 5, 6, 7}}
 
 
@@ -71,8 +71,20 @@ class Lab(ABC):
         """Undo `_break`."""
 
     @abstractmethod
+    def refuse_key(self, key: str) -> None:
+        """Make the insert of this one key into JobKeys fail as a violated constraint: a transaction survives that."""
+
+    @abstractmethod
+    def allow_keys(self) -> None:
+        """Undo `refuse_key`."""
+
+    @abstractmethod
     def close(self) -> None:
         """Close the lab's own connection."""
+
+    @abstractmethod
+    def reconnect(self) -> None:
+        """Give up the connection: the next use opens another, as a restarted server demands."""
 
     # ── what tests use ────────────────────────────────────────────────────────────────────────────────────────────────
     def age_worker(self, worker_id: str, ms: int) -> None:
@@ -120,6 +132,15 @@ class Lab(ABC):
             yield
         finally:
             self._mend(table, verb)
+
+    @contextmanager
+    def refusing(self, key: str) -> Iterator[None]:
+        """While inside, no retained or windowed entry of `key` can be written."""
+        self.refuse_key(key)
+        try:
+            yield
+        finally:
+            self.allow_keys()
 
     def check_invariants(self) -> None:
         """What must hold in every committed state (design §3.1): one pillar per job, side rows that belong to someone."""

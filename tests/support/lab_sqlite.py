@@ -71,7 +71,19 @@ class SqliteLab(Lab):
     def _mend(self, table: str, verb: Verb) -> None:
         self.execute(f"DROP TRIGGER Broken{table}{verb.title()}")
 
+    def refuse_key(self, key: str) -> None:
+        self.execute(
+            f"CREATE TRIGGER RefusedKey BEFORE INSERT ON JobKeys WHEN NEW.IdempotencyKey = '{key}'"
+            f" BEGIN SELECT RAISE(ABORT, 'this key is refused on purpose'); END"
+        )
+
+    def allow_keys(self) -> None:
+        self.execute("DROP TRIGGER RefusedKey")
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def reconnect(self) -> None:
+        self.close()

@@ -1,6 +1,7 @@
 """The laboratory over a T-SQL server: one more connection, autocommit, no procedure of ours."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -81,8 +82,23 @@ class SqlServerLab(Lab):
     def _mend(self, table: str, verb: Verb) -> None:
         self.execute(f"DROP TRIGGER {self.schema}.Broken{table}{verb.title()}")
 
+    def refuse_key(self, key: str) -> None:
+        self.execute(
+            f"ALTER TABLE {self.schema}.JobKeys ADD CONSTRAINT CK_RefusedKey CHECK (IdempotencyKey <> N'{key}')"
+        )
+
+    def allow_keys(self) -> None:
+        self.execute(f"ALTER TABLE {self.schema}.JobKeys DROP CONSTRAINT CK_RefusedKey")
+
     def close(self) -> None:
         """Nothing: see `close_shared`."""
+
+    def reconnect(self) -> None:
+        broken = _shared.pop(self.url, None)
+        if broken is not None:
+            # Whatever the driver thinks of closing a connection whose server has gone.
+            with suppress(Exception):
+                broken.close()
 
     def _named(self, sql: str) -> str:
         return _NAME.sub(rf"{self.schema}.\1", sql)

@@ -98,6 +98,24 @@ async def test_work_brings_it_back_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert script.naps[10] <= 0.05
 
 
+async def test_jobs_that_were_rung_for_call_for_no_further_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([answer()] * 10 + [answer(1)] + [answer()] * 2)
+    naps = 0
+
+    async def nap(seconds: float) -> None:
+        nonlocal naps
+        naps += 1
+        script.naps.append(seconds)
+        script.fetcher._asked_at -= seconds
+        if naps == 10:
+            script.fetcher.ring()
+
+    monkeypatch.setattr(script.fetcher, "_sleep", nap)
+    with pytest.raises(EOFError):
+        await script.fetcher.run()
+    assert script.naps[10] > 0.7
+
+
 async def test_a_full_answer_is_followed_by_the_next_question_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script([answer(5, due=0), answer(3, due=0), answer()])
     await script.play(monkeypatch)

@@ -4,6 +4,8 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chokaq.config.settings import Policy
 from chokaq.lifecycle.errors import FatalError, Snooze, Throttled
@@ -123,3 +125,24 @@ def test_the_last_resort_is_plain_ascii() -> None:
     record = refused(job(), RuntimeError("\ud800 é \0")).error
     assert record is not None
     assert record.message.isascii() or "\u2400" in record.message
+
+
+@given(st.floats(0, 4_000_000))
+def test_a_delay_in_milliseconds_is_never_early_and_less_than_one_late(seconds: float) -> None:
+    policy = Policy(retry_max_delay=4_000_000.0)
+    delay = retry(after_error(job(), policy, Throttled(seconds))).delay_ms
+    # A float of seconds is itself only exact to some 1e-9 at this size.
+    assert -1e-5 <= delay - seconds * 1000 < 1
+
+
+@given(st.integers(0, 4_000_000_000))
+def test_whole_milliseconds_stay_what_they_are(milliseconds: int) -> None:
+    policy = Policy(retry_max_delay=4_000_000.0)
+    assert retry(after_error(job(), policy, Throttled(milliseconds / 1000))).delay_ms == milliseconds
+
+
+@given(st.integers(0, 30), st.floats(0, 0.999))
+def test_a_backoff_stays_under_the_policys_ceiling_in_milliseconds_too(attempts: int, chance: float) -> None:
+    policy = Policy(max_attempts=100)
+    delay = retry(after_error(job(attempts), policy, OSError("x"), chance=chance)).delay_ms
+    assert min(3_000 * 2**attempts, 3_600_000) <= delay <= min(3_000 * 2**attempts + 1_000, 3_600_000)

@@ -19,7 +19,7 @@ class _State:
     """One row of the `state` statement."""
 
     def __init__(self, row: tuple[Any, ...]) -> None:
-        last, ended, *overrides, ready, next_due, asked, draining = row
+        last, ended, *overrides, ready, next_due, asked, draining, circuit_order = row
         self.retired = last is None or ended is not None
         self.last_request: int = last or 0
         self.live = live_queue(overrides)
@@ -27,6 +27,7 @@ class _State:
         self.next_due: int | None = next_due
         self.cancellations_wait = bool(asked)
         self.draining = bool(draining)
+        self.circuit_order: int = circuit_order
 
     def cap(self, fleet_cap: int | None) -> int | None:
         """The cap on leases in force: the operators' override wins over the YAML's."""
@@ -120,4 +121,5 @@ def _answer(connection: sqlite3.Connection, key: dict[str, Any], state: _State, 
     ]  # fmt: skip
     asked = connection.execute(_CANCELLATIONS, key).fetchall() if state.cancellations_wait else []
     told = [Cancellation(*row) for row in asked]
-    return Fetch(state.retired, jobs, state.live, told, state.next_due_ms(key["now"]), state.draining)
+    next_due = state.next_due_ms(key["now"])
+    return Fetch(state.retired, jobs, state.live, told, next_due, state.draining, state.circuit_order)

@@ -8,6 +8,8 @@ from chokaq.store.sqlite.statements import load
 KEEP_WORKERS_MS = 7 * 86_400_000
 KEEP_SECONDS_MS = 2 * 3_600_000
 KEEP_MINUTES_MS = 30 * 86_400_000
+KEEP_LOST_CLAIMS_MS = 86_400_000
+"""A claim of an unfinished run is left that long after its expiry: a holder that comes back may renew its own."""
 PASSES_MISSED = 3
 """A leader that has not passed for that many intervals loses the lead."""
 _CHUNK_MS = 600_000
@@ -51,7 +53,7 @@ class MaintenanceOperations(Connected):
         return self._purge(_DLQ, queue, older_than_ms, size)
 
     def purge_leftovers(self, size: int = 1_000) -> int:
-        """Delete expired window keys, workers gone for a week, minute buckets past their keep."""
+        """Delete expired window keys and run claims, workers gone for a week, old minute buckets, circuits of ended workers."""
         with self._writing() as (connection, now):
             keys = connection.execute(_LEFTOVERS["keys"], {"now": now, "size": size}).rowcount
             workers = connection.execute(
@@ -60,7 +62,14 @@ class MaintenanceOperations(Connected):
             buckets = connection.execute(
                 _LEFTOVERS["buckets"], {"before": now - KEEP_MINUTES_MS, "size": size}
             ).rowcount
-            return keys + workers + buckets
+            circuits = connection.execute(_LEFTOVERS["circuits"], {"size": size}).rowcount
+            claims = sum(
+                connection.execute(
+                    _LEFTOVERS["claims"], {"state": state, "before": now - patience, "size": size}
+                ).rowcount
+                for state, patience in (("done", 0), ("running", KEEP_LOST_CLAIMS_MS))
+            )
+            return keys + workers + buckets + circuits + claims
 
     def roll_up(self) -> int:
         """Fold seconds older than two hours into minutes and lifetime totals."""

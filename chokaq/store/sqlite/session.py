@@ -1,5 +1,7 @@
 """A session of the embedded store: all operations over one connection."""
 
+from chokaq.store.sqlite.circuits import CircuitOperations
+from chokaq.store.sqlite.claims import ClaimOperations
 from chokaq.store.sqlite.client import ClientOperations
 from chokaq.store.sqlite.fetch import FetchOperation
 from chokaq.store.sqlite.maintenance import MaintenanceOperations
@@ -17,5 +19,7 @@ class SqliteSession(
     MaintenanceOperations,
     OperatorOperations,
     RepairOperations,
+    CircuitOperations,
+    ClaimOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; see there for every method."""

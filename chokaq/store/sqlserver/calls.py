@@ -80,6 +80,11 @@ PROCEDURES: dict[str, dict[str, Type]] = {
     "ListAttempts": {"JobId": ID},
     "ListAudit": {"Target": NAME, "Limit": INT, "After": BIGINT},
     "ListBuckets": {"Queue": NAME, "SinceMs": BIGINT},
+    "ClaimRuns": {"WorkerId": ID, "Mapped": text(33), "Claims": DOCUMENT},
+    "RenewClaims": {"Mapped": text(33), "Claims": DOCUMENT},
+    "CompleteRuns": {"Mapped": text(33), "Claims": DOCUMENT, "Bytes": BYTES},
+    "ReleaseClaims": {"Mapped": text(33), "Claims": DOCUMENT},
+    "ListClaims": {"JobId": ID},
     "GetClock": {},
     "ResurrectJobs": {
         "Jobs": DOCUMENT, "Mask": INT, "Payload": BYTES, "PayloadHash": ascii_text(32), "Tags": text(1000), "Priority": INT,
@@ -96,6 +101,12 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,
     },
     "DrainWorker": {"WorkerId": ID, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY},
+    "ReportCircuits": {"WorkerId": ID, "Mapped": text(33), "Circuits": DOCUMENT},
+    "ReadCircuitOrders": {},
+    "ListCircuits": {},
+    "ForceCircuit": {
+        "TypeKey": NAME, "Forced": INT, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,
+    },
 }  # fmt: skip
 
 _SCHEMA = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}\Z")

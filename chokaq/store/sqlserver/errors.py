@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from chokaq.store.errors import (
     KeyContention,
     SchemaMismatch,
+    StoreConflict,
     StoreError,
     StoreMisconfigured,
     StoreRefused,
@@ -48,6 +49,17 @@ _SCHEMA = frozenset({208, 2812, 201, 8144, 8145, 8146})
 _BROKEN_STATES = frozenset({"08S01", "08001", "08003", "08007", "HYT00", "HYT01", "HY000", "HY010"})
 _RECONNECT_FAILED = "IMC"
 """Driver 18 tried to mend a broken link by itself and could not: IMC01 … IMC06."""
+_CONFUSED = (
+    "pfree called with",
+    "deleted while still in use",
+    "could not find pg_class",
+    "cache lookup failed",
+    "data is corrupt",
+)
+"""What Babelfish says once a deadlock has rolled a procedure back and the session still remembers its table variables. Another
+connection knows nothing of them."""
+_CONFUSING = ("deadlock detected", "canceling statement due to lock timeout", "could not serialize")
+"""Babelfish's words for what rolls a procedure back like that; SQL Server has others, and its sessions stay sound."""
 _UNTRUSTED = ("certificate", "unsupported protocol", "wrong version number", "encryption not supported")
 _APPLY = "run `chokaq schema apply`"
 
@@ -72,13 +84,26 @@ def breaks_connection(error: BaseException) -> bool:
         or number(error) == _KILLED
         or "communication link" in text
         or "terminating connection" in text
+        or _is_confused(error)
     )
+
+
+def confuses_session(error: BaseException) -> bool:
+    """True when the session may answer the next call with nonsense: seen on Babelfish after a deadlock, down to payloads that are
+    not those of the table. Whatever is called next needs another connection."""
+    text = _text(error).lower()
+    return any(words in text for words in _CONFUSING)
 
 
 def is_passing_race(error: BaseException) -> bool:
     """True for a deadlock victim and for two writers that inserted the same row: call again with the same arguments."""
     text = _text(error).lower()
     return number(error) in DUPLICATES | {DEADLOCK} or "deadlock detected" in text or "could not serialize" in text
+
+
+def reported(code: int, text: str) -> Exception:
+    """An error that a procedure told as a row, in the form in which the driver would have raised it."""
+    return Exception("42000", f"{text} ({code}) (SQLExecute)")
 
 
 def translate(error: BaseException, place: str, secrets: Iterable[str] = ()) -> StoreError:
@@ -105,7 +130,9 @@ def translate(error: BaseException, place: str, secrets: Iterable[str] = ()) -> 
         return StoreMisconfigured(f"{place}: the ODBC driver cannot be loaded: {text}: check database.odbc_driver")
     if code in {229, 230} or "permission denied" in lower:
         return StoreRefused(f"{place}: {text}: grant the login one of chokaq's roles")
-    if _is_lasting(code, sqlstate) and not _passes(code, sqlstate, lower):
+    if code in DUPLICATES:
+        return StoreConflict(f"{place}: {text}")
+    if _is_lasting(code, sqlstate) and not (_passes(code, sqlstate, lower) or _is_confused(error)):
         return StoreRefused(f"{place}: {text}")
     return StoreUnavailable(f"{place}: {text}")
 
@@ -123,6 +150,11 @@ def _is_lasting(code: int | None, sqlstate: str) -> bool:
     if code is None or code == 0:
         return sqlstate[:2] in {"07", "22", "IM"} or sqlstate in {"HY004", "HY090", "HY104", "HY105", "HYC00", "HY003"}
     return code in _LASTING or code in _OWN or code == _BABELFISH or sqlstate[:2] == "22"
+
+
+def _is_confused(error: BaseException) -> bool:
+    text = _text(error).lower()
+    return number(error) == _BABELFISH and any(words in text for words in _CONFUSED)
 
 
 def _numbers(error: BaseException) -> list[int]:

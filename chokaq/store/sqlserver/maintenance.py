@@ -62,7 +62,7 @@ class MaintenanceOperations(Calling):
         return int(row[0])
 
     def purge_leftovers(self, size: int = 1_000) -> int:
-        """Delete expired window keys, workers gone for a week, minute buckets past their keep."""
+        """Delete expired window keys, workers gone for a week, minute buckets past their keep, expired run claims."""
         [[row]] = self._call("PurgeLeftovers", size)
         return int(row[0])
 

@@ -1,5 +1,7 @@
 """A session: every operation over one connection."""
 
+from chokaq.store.sqlserver.circuits import CircuitOperations
+from chokaq.store.sqlserver.claims import ClaimOperations
 from chokaq.store.sqlserver.client import ClientOperations
 from chokaq.store.sqlserver.maintenance import MaintenanceOperations
 from chokaq.store.sqlserver.operators import OperatorOperations
@@ -7,7 +9,15 @@ from chokaq.store.sqlserver.repairs import RepairOperations
 from chokaq.store.sqlserver.worker import WorkerOperations
 
 
-class SqlServerSession(ClientOperations, WorkerOperations, MaintenanceOperations, OperatorOperations, RepairOperations):
+class SqlServerSession(
+    ClientOperations,
+    WorkerOperations,
+    MaintenanceOperations,
+    OperatorOperations,
+    RepairOperations,
+    CircuitOperations,
+    ClaimOperations,
+):
     """Implements `chokaq.store.protocol.Session`; one thread at a time. Every procedure goes through `_call`."""
 
     def close(self) -> None:

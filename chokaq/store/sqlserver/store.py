@@ -12,11 +12,14 @@ from chokaq.store.sqlserver.calls import calls, check_schema_name
 from chokaq.store.sqlserver.client import enqueue
 from chokaq.store.sqlserver.connecting import DEFAULT_PORT
 from chokaq.store.sqlserver.driver import load_pyodbc
-from chokaq.store.sqlserver.errors import translate
+from chokaq.store.sqlserver.errors import reported, translate
 from chokaq.store.sqlserver.link import Link, Rows, drain
 from chokaq.store.sqlserver.scripts import latest
 from chokaq.store.sqlserver.session import SqlServerSession
 from chokaq.store.url import MSSQL, DatabaseUrl
+
+_ERROR_COLUMNS = 2
+"""Inside a caller's transaction EnqueueJobs reports an error as a row (number, text)."""
 
 
 class SqlServerStore:
@@ -69,6 +72,8 @@ class SqlServerStore:
                     own.setinputsizes(call.types)
                     own.execute(call.sql, mapped, document, data, True)
                     [rows] = drain(own)
+                    if rows and len(rows[0]) == _ERROR_COLUMNS:
+                        raise translate(reported(*rows[0]), self._url.redacted, self._url.secrets)
                     return rows
                 finally:
                     own.close()

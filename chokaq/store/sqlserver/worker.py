@@ -48,13 +48,14 @@ class WorkerOperations(Calling):
         head, told, *rest = self._call(
             "FetchJobs", worker.worker_id, worker.queue, request, max(size, 0), -1 if fleet_cap is None else fleet_cap
         )
-        retired, _, now, *live, next_due, chosen, draining = head[0]
+        retired, _, now, *live, next_due, chosen, draining, circuit_order = head[0]
         jobs = [views.fetched_job(row, now) for row in rest[0]] if rest else []
         jobs.sort(key=lambda job: (-job.priority, job.due_at, job.id))
         if len(jobs) < chosen:
             # Another fetch was faster over the same rows; more may be waiting behind them.
             next_due = 0
-        return Fetch(bool(retired), jobs, views.live_queue(live), views.cancellations(told), next_due, bool(draining))
+        live_queue, asked = views.live_queue(live), views.cancellations(told)
+        return Fetch(bool(retired), jobs, live_queue, asked, next_due, bool(draining), circuit_order)
 
     def start_jobs(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
         """Fetched → Processing."""

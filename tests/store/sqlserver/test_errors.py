@@ -5,12 +5,13 @@ import pytest
 from chokaq.store.errors import (
     KeyContention,
     SchemaMismatch,
+    StoreConflict,
     StoreError,
     StoreMisconfigured,
     StoreRefused,
     StoreUnavailable,
 )
-from chokaq.store.sqlserver.errors import breaks_connection, is_passing_race, number, translate
+from chokaq.store.sqlserver.errors import breaks_connection, confuses_session, is_passing_race, number, translate
 
 PREFIX = "[{state}] [Microsoft][ODBC Driver 18 for SQL Server][SQL Server]{text} ({number}) (SQLExecDirectW)"
 
@@ -26,8 +27,8 @@ def raised(number: int, text: str = "something", state: str = "42000") -> Except
             (code, StoreUnavailable)
             for code in (1205, 1222, -2, 4060, 40197, 40501, 40613, 10928, 10929, 49918, 49919, 49920)
         ),
-        (2601, StoreUnavailable),
-        (2627, StoreUnavailable),
+        (2601, StoreConflict),
+        (2627, StoreConflict),
         (50001, KeyContention),
         (50002, StoreRefused),
         (2812, SchemaMismatch),
@@ -92,6 +93,7 @@ def test_a_deadlock_leaves_the_connection_and_passes() -> None:
     error = raised(1205, "deadlocked on lock resources", "40001")
     assert is_passing_race(error)
     assert not breaks_connection(error)
+    assert not confuses_session(error)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +109,23 @@ def test_a_deadlock_leaves_the_connection_and_passes() -> None:
 )
 def test_an_engine_with_one_number_for_all_is_read_by_its_text(text: str, kind: type[StoreError]) -> None:
     assert type(translate(raised(33557097, text), "place")) is kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pfree called with invalid pointer 0x55cb94b11a38 (header 0x0018080200020000)",
+        "compressed pglz data is corrupt",
+        "relation 1310669 deleted while still in use",
+        "could not find pg_class tuple for index 1312615",
+    ],
+)
+def test_a_session_confused_by_a_deadlock_is_replaced_and_refuses_nothing(text: str) -> None:
+    """Seen on Babelfish after a victim's rollback (C27): jobs that had succeeded went to the DLQ as refused by the store."""
+    error = raised(33557097, text)
+    assert type(translate(error, "place")) is StoreUnavailable
+    assert breaks_connection(error)
+    assert not breaks_connection(raised(50001, text))
 
 
 def test_messages_name_the_place_and_the_way_out_but_no_secret() -> None:

@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback between a client and its server that can be told what to do at the n-th message."""
+"""A TCP proxy on loopback between a client and its server: it can act at the n-th message, cut, stall, and refuse connections."""
 
 import socket
 import threading
@@ -27,6 +27,12 @@ class Proxy:
         self._last = ""
         self._open = 0
         self._idle = threading.Condition(self._lock)
+        self._ends: set[socket.socket] = set()
+        self._refusing = False
+        self.refused = 0
+        """Connections turned away so far."""
+        self._flowing = threading.Event()
+        self._flowing.set()
         self.fired = threading.Event()
         self._acceptor = threading.Thread(target=self._accept, daemon=True)
         self._acceptor.start()
@@ -38,6 +44,27 @@ class Proxy:
             self._last = ""
             self.fired.clear()
 
+    def cut(self) -> int:
+        """End every connection at once, in the middle of whatever it carries; how many there were."""
+        with self._lock:
+            ends = list(self._ends)
+        for end in ends:
+            _end(end, socket.SHUT_RDWR)
+        return len(ends) // 2
+
+    def stall(self) -> None:
+        """Hold back all that is sent from now on, both ways, until `flow`; connections stay open and new ones are taken."""
+        self._flowing.clear()
+
+    def flow(self) -> None:
+        """Pass on what was held back."""
+        self._flowing.set()
+
+    def refuse(self, refusing: bool = True) -> None:
+        """Turn new connections away (or no longer), as a server does that has none left; those there are stay."""
+        with self._lock:
+            self._refusing = refusing
+
     def wait_idle(self, timeout: float = 60.0) -> None:
         """Wait until the server has ended every connection: what a dead client had sent is committed or rolled back then."""
         with self._lock:
@@ -47,6 +74,7 @@ class Proxy:
 
     def close(self) -> None:
         """Stop accepting, and wait for the connections to end with their peers."""
+        self._flowing.set()
         self.wait_idle()
         with suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
@@ -57,18 +85,33 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _address = self.listener.accept()
-                server = socket.create_connection(self.target)
+                server = self._server_for(client)
+                if server is None:
+                    continue
                 with self._lock:
                     self._open += 1
+                    self._ends |= {client, server}
                 for end in (client, server):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 requests = threading.Thread(target=self._requests, args=(client, server), daemon=True)
                 requests.start()
                 threading.Thread(target=self._responses, args=(client, server, requests), daemon=True).start()
 
+    def _server_for(self, client: socket.socket) -> socket.socket | None:
+        """The other end; None when the client is turned away, or the server itself is not there."""
+        with self._lock:
+            refusing = self._refusing
+        if not refusing:
+            with suppress(OSError):
+                return socket.create_connection(self.target)
+        client.close()
+        self.refused += 1
+        return None
+
     def _requests(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while data := client.recv(CHUNK):
+                self._flowing.wait()
                 due = self._due("request")
                 server.sendall(data)
                 if due:
@@ -82,6 +125,7 @@ class Proxy:
             while data := server.recv(CHUNK):
                 if cut:
                     continue
+                self._flowing.wait()
                 due = self._due("response")
                 cut = due and self._swallow
                 if not cut:
@@ -93,6 +137,8 @@ class Proxy:
                     _end(client, socket.SHUT_RDWR)
         _end(client, socket.SHUT_RDWR)
         requests.join()
+        with self._lock:
+            self._ends -= {client, server}
         client.close()
         server.close()
         with self._lock:

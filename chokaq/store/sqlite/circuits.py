@@ -1,0 +1,114 @@
+"""Circuits: ReportCircuits, ReadCircuitOrders, ListCircuits, ForceCircuit."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from chokaq.lifecycle.circuit import CircuitState, Forced
+from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders, CircuitView
+from chokaq.store.names import check_name, check_text
+from chokaq.store.records import Registration
+from chokaq.store.sqlite.clock import from_ms, now_ms
+from chokaq.store.sqlite.connection import Connected, bounded
+from chokaq.store.sqlite.statements import load
+
+_REPORT, _READ, _LIST, _FORCE = (
+    load(name) for name in ("ReportCircuits", "ReadCircuitOrders", "ListCircuits", "ForceCircuit")
+)
+
+
+class CircuitOperations(Connected):
+    """See `chokaq.store.protocol.Session`."""
+
+    def report_circuits(self, worker: Registration, changes: Sequence[CircuitChange]) -> None:
+        """How a child's circuits stand now."""
+        bounded(changes)
+        for change in changes:
+            check_name("type key", change.type_key)
+            check_text("error type", change.last_error)
+        if not changes:
+            return
+        with self._writing() as (connection, now):
+            row = connection.execute(_REPORT["live"], {"worker": worker.worker_id}).fetchone()
+            if row is None:
+                return
+            connection.executemany(
+                _REPORT["write"],
+                [
+                    (
+                        worker.worker_id,
+                        change.type_key.lower(),
+                        row[0],
+                        int(change.state),
+                        change.failures,
+                        change.generation,
+                        now - change.changed_ms,
+                        None if change.next_probe_ms is None else now + change.next_probe_ms,
+                        change.last_error,
+                    )
+                    for change in changes
+                ],
+            )
+
+    def read_circuit_orders(self) -> CircuitOrders:
+        """The orders in force."""
+        number = self._select(_READ["number"])
+        return CircuitOrders(number[0][0] if number else 0, [_order(row) for row in self._select(_READ["orders"])])
+
+    def list_circuits(self) -> CircuitList:
+        """What live workers last said, and the orders in force."""
+        now = now_ms()
+        return CircuitList(
+            [_view(row, now) for row in self._select(_LIST["circuits"])],
+            [_order(row) for row in self._select(_LIST["orders"])],
+        )
+
+    def force_circuit(
+        self, type_key: str, forced: Forced, actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> CircuitOrder:
+        """Order the circuits of a type everywhere, audited with before and after."""
+        key: dict[str, Any] = {
+            "type": check_name("type key", type_key).lower(),
+            "forced": int(forced),
+            "actor": check_text("actor", actor),
+            "reason": check_text("reason", reason) or None,
+            "request": request,
+        }
+        with self._writing() as (connection, now):
+            key["now"] = now
+            if request is None or connection.execute(_FORCE["repeat"], key).fetchone() is None:
+                before = connection.execute(_FORCE["before"], key).fetchone()
+                key["number"] = connection.execute(_FORCE["ticket"], key).fetchone()[0]
+                key["before"] = _state(Forced.NO if before is None else Forced(before[0]))
+                key["after"] = _state(forced)
+                connection.execute(_FORCE["write"], key)
+                connection.execute(_FORCE["audit"], key)
+            return _order(connection.execute(_FORCE["current"], key).fetchone())
+
+
+def _state(forced: Forced) -> str:
+    return msgspec.json.encode({"forced": None if forced is Forced.NO else forced.name.lower()}).decode()
+
+
+def _order(row: tuple[Any, ...]) -> CircuitOrder:
+    type_key, forced, actor, reason, at, number = row
+    return CircuitOrder(
+        type_key=type_key, forced=Forced(forced), actor=actor, reason=reason, at=from_ms(at), number=number
+    )
+
+
+def _view(row: tuple[Any, ...], now: int) -> CircuitView:
+    type_key, worker_id, queue, host, state, failures, generation, changed, next_probe, last_error = row
+    return CircuitView(
+        type_key=type_key,
+        worker_id=worker_id,
+        queue=queue,
+        host=host,
+        state=CircuitState(state),
+        failures=failures,
+        generation=generation,
+        changed_at=from_ms(changed),
+        next_probe_ms=None if next_probe is None else max(next_probe - now, 0),
+        last_error=last_error,
+    )
