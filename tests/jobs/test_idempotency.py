@@ -279,8 +279,11 @@ async def test_layers_of_one_type_stand_inside_those_of_the_application_and_nobo
 
 
 def test_a_layer_of_a_type_must_be_a_coroutine_function() -> None:
+    def plain(_job: Any, _ctx: JobContext, go_on: Next) -> Any:
+        return go_on()
+
     with pytest.raises(RegistrationError, match="async def"):
-        ChokaQ().job("a.v1", dict, middleware=[lambda _job, _ctx, _go_on: None])
+        ChokaQ().job("a.v1", dict, middleware=[plain])
 
 
 def test_an_inbox_skips_duplicates_and_runs_again_what_failed() -> None:

@@ -120,7 +120,7 @@ def test_the_function_sees_the_chain_link_by_link_and_speaks_before_its_lists() 
         return "fatal" if isinstance(error, NotFound) else None
 
     own = rules(transient=NotFound, hook=hook)
-    group = ExceptionGroup("both", [caused(RuntimeError(), NotFound()), Gone()])
+    group = BaseExceptionGroup("both", [caused(RuntimeError(), NotFound()), Gone()])
     assert judged(caused(KeyError(), group), own) == FATAL
     assert seen == ["KeyError", "ExceptionGroup", "RuntimeError", "NotFound", "Gone"]
 
