@@ -26,5 +26,8 @@ def test_a_handler_past_its_hard_limit_costs_its_child_and_nobody_else_anything(
     killed = fleet.programs[0].events("child_killed", reason="hard_limit")
     assert killed
     culprits = {job for event in killed for job in event["culprits"]}
-    hogs = {job_id for job_id, job in scenario.driver.accepted.items() if job.kind == "hog"}
-    assert culprits == hogs - scenario.driver.cancelled
+    accepted = scenario.driver.accepted
+    hogs = {job_id for job_id, job in accepted.items() if job.kind == "hog"}
+    assert hogs - scenario.driver.cancelled <= culprits
+    # A neighbour with a short limit of its own has passed it as well by then: its cancellation could not reach it.
+    assert {accepted[job_id].kind for job_id in culprits} <= {"hog", "slow"}

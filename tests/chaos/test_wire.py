@@ -17,6 +17,8 @@ from tests.support.proxy import Proxy
 STORE = "sqlserver"
 RESTART = "CHOKAQ_TEST_SQLSERVER_RESTART"
 """Names a shell command that restarts the server; without it the scenario does not exist."""
+MAY_CRASH = "CHOKAQ_TEST_SQLSERVER_MAY_CRASH"
+"""Set when nobody else uses the server: the deadlocks exist only then, since they can bring Babelfish down as a whole."""
 SHAPE = Shape(processes=1, command_timeout="15s")
 
 
@@ -87,28 +89,32 @@ def test_a_server_without_connections_left_is_waited_for(scenario: Scenario, pro
     assert verdict.crashed == verdict.repeated == verdict.handed_back == 0
 
 
-def test_deadlocks_with_a_foreign_session_cost_nobody_an_outcome(scenario: Scenario) -> None:
-    """C27: a stranger locks hot rows from the highest id down, the procedures from the lowest up.
+if os.environ.get(MAY_CRASH):
 
-    The engine at hand tells each victim and nobody else, and a link repeats its call in silence when it was the victim. So what
-    is seen here is that deadlocks happened (the stranger was a victim at times) and that nothing was lost, whoever was chosen.
-    """
-    scenario.begin(Shape(processes=2))
-    scenario.load()
-    stranger = Stranger(scenario)
-    stranger.start()
-    try:
-        scenario.quiesce()
-    finally:
-        stranger.stop()
-    verdict = scenario.finish()
-    scenario.report(f"the stranger locked {stranger.rounds} times and was the victim {stranger.victim} times")
-    assert stranger.rounds > 0
-    assert verdict.crashed == verdict.repeated == verdict.handed_back == 0
+    def test_deadlocks_with_a_foreign_session_cost_nobody_an_outcome(scenario: Scenario) -> None:
+        """C27: a stranger locks hot rows from the highest id down, the procedures from the lowest up.
+
+        It rolls back, so that it changes no row itself: Babelfish damages the memory of a session that has waited for a row which
+        another one then changed (docs/unproven.md). The workers' own lanes can still do that to each other here: of five runs on
+        Babelfish four passed, and one ended with a crash of the server. A link repeats in silence when it was the victim, so the
+        stranger's own defeats are what can be counted.
+        """
+        scenario.begin(Shape(processes=2))
+        scenario.load()
+        stranger = Stranger(scenario)
+        stranger.start()
+        try:
+            scenario.quiesce()
+        finally:
+            stranger.stop()
+        verdict = scenario.finish()
+        scenario.report(f"the stranger locked {stranger.rounds} times and was the victim {stranger.victim} times")
+        assert stranger.rounds > 0
+        assert verdict.crashed == verdict.repeated == verdict.handed_back == 0
 
 
 class Stranger(threading.Thread):
-    """An operator's ad-hoc session with no manners: touches hot rows downwards, one by one, in one transaction."""
+    """An operator's ad-hoc session with no manners: locks hot rows downwards, one by one, in one transaction, then lets go."""
 
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(daemon=True)
@@ -128,11 +134,15 @@ class Stranger(threading.Thread):
                     rows = connection.execute(f"SELECT TOP 40 Id FROM {self._table} ORDER BY Id DESC").fetchall()
                     for (job_id,) in rows:
                         connection.execute(f"UPDATE {self._table} SET Tags = 'seen' WHERE Id = ?", job_id)
-                    connection.commit()
+                    connection.rollback()
                     self.rounds += bool(rows)
                 except pyodbc.Error:
                     self.victim += 1
-                    connection.rollback()
+                    try:
+                        connection.rollback()
+                    except pyodbc.Error:
+                        # The server is gone; whoever waits for the workers will say so.
+                        return
         finally:
             connection.close()
 

@@ -49,17 +49,15 @@ _SCHEMA = frozenset({208, 2812, 201, 8144, 8145, 8146})
 _BROKEN_STATES = frozenset({"08S01", "08001", "08003", "08007", "HYT00", "HYT01", "HY000", "HY010"})
 _RECONNECT_FAILED = "IMC"
 """Driver 18 tried to mend a broken link by itself and could not: IMC01 … IMC06."""
-_CONFUSED = (
+_DAMAGED = (
     "pfree called with",
     "deleted while still in use",
     "could not find pg_class",
     "cache lookup failed",
     "data is corrupt",
 )
-"""What Babelfish says once a deadlock has rolled a procedure back and the session still remembers its table variables. Another
-connection knows nothing of them."""
-_CONFUSING = ("deadlock detected", "canceling statement due to lock timeout", "could not serialize")
-"""Babelfish's words for what rolls a procedure back like that; SQL Server has others, and its sessions stay sound."""
+"""What Babelfish says when a session's own memory is damaged: seen after calls that had to wait for rows which another session
+was changing. It says nothing about the job at hand, and another connection knows nothing of it."""
 _UNTRUSTED = ("certificate", "unsupported protocol", "wrong version number", "encryption not supported")
 _APPLY = "run `chokaq schema apply`"
 
@@ -84,15 +82,8 @@ def breaks_connection(error: BaseException) -> bool:
         or number(error) == _KILLED
         or "communication link" in text
         or "terminating connection" in text
-        or _is_confused(error)
+        or _is_damaged(error)
     )
-
-
-def confuses_session(error: BaseException) -> bool:
-    """True when the session may answer the next call with nonsense: seen on Babelfish after a deadlock, down to payloads that are
-    not those of the table. Whatever is called next needs another connection."""
-    text = _text(error).lower()
-    return any(words in text for words in _CONFUSING)
 
 
 def is_passing_race(error: BaseException) -> bool:
@@ -132,7 +123,7 @@ def translate(error: BaseException, place: str, secrets: Iterable[str] = ()) -> 
         return StoreRefused(f"{place}: {text}: grant the login one of chokaq's roles")
     if code in DUPLICATES:
         return StoreConflict(f"{place}: {text}")
-    if _is_lasting(code, sqlstate) and not (_passes(code, sqlstate, lower) or _is_confused(error)):
+    if _is_lasting(code, sqlstate) and not (_passes(code, sqlstate, lower) or _is_damaged(error)):
         return StoreRefused(f"{place}: {text}")
     return StoreUnavailable(f"{place}: {text}")
 
@@ -152,9 +143,9 @@ def _is_lasting(code: int | None, sqlstate: str) -> bool:
     return code in _LASTING or code in _OWN or code == _BABELFISH or sqlstate[:2] == "22"
 
 
-def _is_confused(error: BaseException) -> bool:
+def _is_damaged(error: BaseException) -> bool:
     text = _text(error).lower()
-    return number(error) == _BABELFISH and any(words in text for words in _CONFUSED)
+    return number(error) == _BABELFISH and any(words in text for words in _DAMAGED)
 
 
 def _numbers(error: BaseException) -> list[int]:

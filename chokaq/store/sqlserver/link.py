@@ -8,7 +8,7 @@ from chokaq.store.errors import SchemaMismatch, StoreMisconfigured, StoreRefused
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.sqlserver.calls import Call, calls
 from chokaq.store.sqlserver.connecting import connect
-from chokaq.store.sqlserver.errors import breaks_connection, confuses_session, is_passing_race, translate
+from chokaq.store.sqlserver.errors import breaks_connection, is_passing_race, translate
 from chokaq.store.url import DatabaseUrl
 
 Rows = list[Any]
@@ -61,10 +61,9 @@ class Link:
             try:
                 return self._run(procedure, args)
             except self._driver_error() as error:
-                broken = breaks_connection(error)
-                if broken or confuses_session(error):
+                if breaks_connection(error):
                     self._drop()
-                if not broken and is_passing_race(error) and tries < RACE_TRIES:
+                elif is_passing_race(error) and tries < RACE_TRIES:
                     tries += 1
                     time.sleep(_RACE_DELAY * tries * random.random())
                     continue
