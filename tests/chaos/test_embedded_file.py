@@ -1,7 +1,7 @@
 """What can happen to the embedded store's file while a fleet works on it (C11, C29, C30)."""
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from tests.chaos.fleet import BOOT, PROGRAMS, Fleet, Shape
@@ -48,22 +48,24 @@ def test_children_that_die_while_the_folder_is_read_only_are_replaced_once_it_is
     [program] = fleet.programs
     scenario.load()
     folder = database(scenario).parent
-    files = [path for path in folder.glob(f"{database(scenario).name}*") if path.is_file()]
+
+    def permit(files: int, of_folder: int) -> None:
+        # The last connection of the file takes its companions away, at any moment: the test's own may be the last.
+        for path in folder.glob(f"{database(scenario).name}*"):
+            with suppress(FileNotFoundError):
+                path.chmod(files)
+        folder.chmod(of_folder)
 
     def forbid_writing() -> None:
         ready = len(program.events("supervisor_ready"))
-        for path in files:
-            path.chmod(0o444)
-        folder.chmod(0o555)
+        permit(0o444, 0o555)
         try:
             for pid in [*fleet.children(), fleet.maintenance(program)]:
                 fleet.kill(pid, "child")
             program.wait("child_cannot_boot", timeout=BOOT)
             program.wait("maintenance_cannot_boot", timeout=BOOT)
         finally:
-            folder.chmod(0o755)
-            for path in files:
-                path.chmod(0o644)
+            permit(0o644, 0o755)
         program.wait("supervisor_ready", ready + 1, timeout=BOOT)
 
     scenario.disturb([("forbid writing", forbid_writing)])
