@@ -173,10 +173,10 @@ class SqlServerCeiling(Ceiling):
         return [(row[0], row[3]) for row in rest[0]] if rest else []
 
     def start(self, jobs: list[Lease]) -> None:
-        self._link.call("StartJobs", (self._worker.worker_id, _leases(jobs)))
+        self._link.call("StartJobs", (self._worker.worker_id, _by_lease(jobs)))
 
     def archive(self, jobs: list[Lease]) -> None:
-        self._link.call("ArchiveSucceeded", (self._worker.worker_id, self._worker.slot, _leases(jobs)))
+        self._link.call("ArchiveSucceeded", (self._worker.worker_id, self._worker.slot, _by_lease(jobs)))
 
     def close(self) -> None:
         self._link.close()
@@ -201,5 +201,8 @@ def _document(rows: Any) -> str:
     return orjson.dumps(rows).decode()
 
 
-def _leases(jobs: list[Lease]) -> str:
-    return _document([{"i": job, "l": lease} for job, lease in jobs])
+def _by_lease(jobs: list[Lease]) -> str:
+    groups: dict[int, list[str]] = {}
+    for job, lease in jobs:
+        groups.setdefault(lease, []).append(job)
+    return "".join([f"{lease}:{','.join(ids)};" for lease, ids in groups.items()])

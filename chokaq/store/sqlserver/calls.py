@@ -19,6 +19,7 @@ INT: Type = (4, 0, 0)
 BIGINT: Type = (-5, 0, 0)
 BIT: Type = (-7, 0, 0)
 DOCUMENT: Type = (-9, 0, 0)
+TEXT: Type = (12, 0, 0)
 BYTES: Type = (-3, 0, 0)
 
 
@@ -40,12 +41,12 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "WorkerId": ID, "Queue": NAME, "Host": text(255), "Pid": INT, "Version": ascii_text(50), "MaxWorkers": INT,
     },
     "FetchJobs": {"WorkerId": ID, "Queue": NAME, "Request": BIGINT, "Size": INT, "FleetCap": INT},
-    "StartJobs": {"WorkerId": ID, "Jobs": DOCUMENT},
+    "StartJobs": {"WorkerId": ID, "Jobs": TEXT},
     "KeepAlive": {
         "WorkerId": ID, "Mapped": text(33), "Jobs": DOCUMENT, "Running": INT, "Buffered": INT, "LoopLagMs": INT,
         "MemoryKb": BIGINT,
     },
-    "ArchiveSucceeded": {"WorkerId": ID, "Slot": INT, "Jobs": DOCUMENT},
+    "ArchiveSucceeded": {"WorkerId": ID, "Slot": INT, "Jobs": TEXT},
     "RescheduleForRetry": {"WorkerId": ID, "Slot": INT, "Mapped": text(33), "Jobs": DOCUMENT},
     "ArchiveFailed": {"WorkerId": ID, "Slot": INT, "Mapped": text(33), "Jobs": DOCUMENT},
     "ReleaseJobs": {"WorkerId": ID, "Slot": INT, "Jobs": DOCUMENT},

@@ -193,9 +193,21 @@ def ids(job_ids: Iterable[str]) -> str:
     return dump([{"i": job_id} for job_id in dict.fromkeys(job_ids) if is_id(job_id)])
 
 
+_NOT_IN_AN_ID = frozenset('"\\,:;')
+
+
 def is_id(text: str) -> bool:
     """Whether `text` may be the id of a row. A longer one would be cut on the way and meet another job."""
-    return 0 < len(text) <= 26 and text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
+    return 0 < len(text) <= 26 and text.isascii() and text.isprintable() and _NOT_IN_AN_ID.isdisjoint(text)
+
+
+def by_lease(held: Iterable[Held]) -> str:
+    """A text of ids by lease number, each pair once: "1:id,id;2:id;" (StartJobs, ArchiveSucceeded)."""
+    groups: dict[int, dict[str, None]] = {}
+    for job in held:
+        if is_id(job.id):
+            groups.setdefault(job.lease, {})[job.id] = None
+    return "".join([f"{lease}:{','.join(ids)};" for lease, ids in groups.items()])
 
 
 def leases(held: Iterable[Held]) -> str:

@@ -60,8 +60,7 @@ class WorkerOperations(Calling):
     def start_jobs(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
         """Fetched → Processing."""
         documents.bounded(jobs)
-        [rows] = self._call("StartJobs", worker.worker_id, documents.leases(jobs))
-        return answers(jobs, rows)
+        return applied(jobs, self._call("StartJobs", worker.worker_id, documents.by_lease(jobs)))
 
     def keep_alive(
         self, worker: Registration, beats: Sequence[Beat], figures: Figures
@@ -84,8 +83,7 @@ class WorkerOperations(Calling):
     def archive_succeeded(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
         """Processing → Archive."""
         documents.bounded(jobs)
-        [rows] = self._call("ArchiveSucceeded", worker.worker_id, worker.slot, documents.leases(jobs))
-        return answers(jobs, rows)
+        return applied(jobs, self._call("ArchiveSucceeded", worker.worker_id, worker.slot, documents.by_lease(jobs)))
 
     def reschedule_for_retry(self, worker: Registration, retries: Sequence[Retry]) -> list[Answer]:
         """Processing → Pending after a charged failure; Cancelled when asked for, Failed when too old."""
@@ -106,6 +104,14 @@ class WorkerOperations(Calling):
         documents.bounded(releases)
         [rows] = self._call("ReleaseJobs", worker.worker_id, worker.slot, documents.releases(releases))
         return answers(releases, rows)
+
+
+def applied(jobs: Sequence[Held], stale: Sequence[Rows]) -> list[Answer]:
+    """One answer per job, in the order of the input: applied, unless a set names it or it has no id that a row could have."""
+    named = {(row[0].rstrip(), row[1]) for rows in stale for row in rows}
+    return [
+        Answer.APPLIED if (job.id, job.lease) not in named and documents.is_id(job.id) else Answer.STALE for job in jobs
+    ]
 
 
 def answers(jobs: Sequence[Held | Beat | Retry | Failure | Release], rows: Rows) -> list[Answer]:
