@@ -6,7 +6,7 @@ GO
 -- Parameters:
 --   @WorkerId  whose cancellation requests go with the jobs.
 --   @Slot      the caller's slot of the outcome counters.
---   @Mapped    as for EnqueueJobs.
+--   @Mapped    33 characters that no text of the call holds; they stand for " \ and U+0001 … U+001F, in this order.
 --   @Jobs      JSON array, one object per job, none twice, at most 1,000: i id, l lease, s status (4 failed, 5 cancelled),
 --              r reason; with an error also t type, m message, and x1 … x4 its trace, if any, in pieces of 4,000 characters
 --              (free text is mapped).
