@@ -1,7 +1,8 @@
--- EnqueueJobs: accept a set of jobs. Called by clients, in a transaction of its own or inside the caller's.
+-- EnqueueJobs: accept a set of jobs (what keys need beside it: EnqueueKeyedJobs). Called by clients, in a transaction of its own or
+-- inside the caller's.
 -- Every time is the clock read after the transaction began; the caller of these statements computes the due time from it.
--- Results: `pillars` one row per id found, `keys` one row per key that has a live holder.
--- Table order: JobsHot, JobsArchive, JobsDLQ, JobKeys. No shared row (Queues, counters) is written.
+-- Result: `pillars` one row per id found.
+-- Table order: JobsHot, JobsArchive, JobsDLQ. No shared row (Queues, counters) is written.
 
 -- name: begin
 -- Changes nothing: makes sure that the transaction may write, or says now that it may not.
@@ -22,21 +23,3 @@ UNION ALL
 SELECT Id, 3, PayloadHash FROM JobsArchive WHERE Id IN (SELECT value FROM json_each(:ids))
 UNION ALL
 SELECT Id, Status, PayloadHash FROM JobsDLQ WHERE Id IN (SELECT value FROM json_each(:ids));
-
--- name: keys
--- Who holds each key: a retained one as long as its job's row exists (the purge deletes both), a windowed one until it expires and
--- its job is no longer live, and any live job.
-SELECT k.IdempotencyKey, k.JobId
-FROM JobKeys AS k
-WHERE k.IdempotencyKey IN (SELECT value FROM json_each(:keys))
-  AND (k.ExpiresAtUtc IS NULL OR k.ExpiresAtUtc > :now OR EXISTS (SELECT 1 FROM JobsHot AS h WHERE h.Id = k.JobId))
-UNION
-SELECT IdempotencyKey, Id
-FROM JobsHot INDEXED BY UX_JobsHot_Key
-WHERE IdempotencyKey IN (SELECT value FROM json_each(:keys)) AND IdempotencyKey IS NOT NULL;
-
--- name: take_key
--- An entry found here has expired and its job is no longer live (see `keys`).
-INSERT INTO JobKeys (IdempotencyKey, JobId, KeyScope, ExpiresAtUtc) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (IdempotencyKey) DO UPDATE
-SET JobId = excluded.JobId, KeyScope = excluded.KeyScope, ExpiresAtUtc = excluded.ExpiresAtUtc;

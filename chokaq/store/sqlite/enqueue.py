@@ -15,9 +15,9 @@ from chokaq.store.sqlite.clock import to_ms
 from chokaq.store.sqlite.connection import bounded, document
 from chokaq.store.sqlite.statements import load
 
-_SQL = load("EnqueueJobs")
+_SQL, _KEYED = load("EnqueueJobs"), load("EnqueueKeyedJobs")
 BEGIN = _SQL["begin"]
-_INSERT, _PILLARS, _KEYS, _TAKE_KEY = _SQL["insert"], _SQL["pillars"], _SQL["keys"], _SQL["take_key"]
+_INSERT, _PILLARS, _KEYS, _TAKE_KEY = _SQL["insert"], _SQL["pillars"], _KEYED["keys"], _KEYED["take_key"]
 
 _Standing = tuple[JobStatus, str]
 """Status and payload hash of a job that stands in a pillar."""

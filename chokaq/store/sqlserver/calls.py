@@ -34,7 +34,8 @@ def ascii_text(size: int) -> Type:
 
 
 PROCEDURES: dict[str, dict[str, Type]] = {
-    "EnqueueJobs": {"Mapped": text(33), "Jobs": DOCUMENT, "Bytes": BYTES, "InCaller": BIT},
+    "EnqueueJobs": {"Mapped": text(33), "Ids": TEXT, "Jobs": DOCUMENT, "Bytes": BYTES, "InCaller": BIT},
+    "EnqueueKeyedJobs": {"Mapped": text(33), "Jobs": DOCUMENT, "Bytes": BYTES, "InCaller": BIT},
     "GetJob": {"JobId": ID},
     "GetStatuses": {"Jobs": DOCUMENT},
     "RegisterWorker": {
