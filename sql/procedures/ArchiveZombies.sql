@@ -179,7 +179,7 @@ BEGIN
 
         IF EXISTS (SELECT 1 FROM @Todo)
         BEGIN
-            -- What was read is decided; each statement repeats the whole predicate, and leaves what no longer matches to a later call.
+            -- What was read is decided. Each statement repeats the whole predicate; what no longer matches waits for a later call.
             UPDATE chokaq.JobsHot
             SET Status = 0, WorkerId = NULL, FetchRequest = NULL, HeartbeatUtc = NULL, StartedAtUtc = NULL,
                 AttemptCount = AttemptCount - (SELECT t.Refund FROM @Todo t WHERE t.JobId = Id AND t.Lease = LeaseNumber),
