@@ -58,7 +58,7 @@ BEGIN
         Again    bigint       NOT NULL
     );
 
-    -- Whole minutes only, so that a minute is folded from all of its seconds.
+    -- Whole minutes only, so that a pass does not leave the latest minute half folded.
     SET @Limit = DATEADD(HOUR, -2, @Now);
     SET @Limit = DATEADD(SECOND, -DATEPART(SECOND, @Limit), @Limit);
 
