@@ -113,7 +113,7 @@ BEGIN
 
         IF @@ROWCOUNT > 0
         BEGIN
-            -- A row of the same id that a manual repair left there gives way: it must not keep its job in Hot for ever.
+            -- A row of the same id that a manual repair left in the DLQ gives way: it must not keep its job in Hot for ever.
             DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
             INSERT INTO chokaq.JobsDLQ
