@@ -22,7 +22,7 @@ BEGIN
     SET XACT_ABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
-    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Count2 int, @Hit int, @Locked int;
+    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Asked int, @Hit int, @Locked int;
     DECLARE @Set TABLE (
         JobId     char(26)     COLLATE Latin1_General_BIN2 NOT NULL,
         Lease     int          NOT NULL,
@@ -81,7 +81,7 @@ BEGIN
                      DATEADD(SECOND, CAST((j.d - j.a) / 1000 % 86400 AS int),
                      DATEADD(DAY, CAST((j.d - j.a) / 86400000 AS int), @Now))) END
     FROM OPENJSON(@Jobs) WITH (i char(26) '$.i', l int '$.l', d bigint '$.d', a bigint '$.a') j;
-    SET @Count2 = @@ROWCOUNT;
+    SET @Asked = @@ROWCOUNT;
 
     BEGIN TRY
         BEGIN TRANSACTION;
@@ -104,7 +104,7 @@ BEGIN
                         AND (s.OldestUtc IS NULL OR AgeFromUtc >= s.OldestUtc))
         OPTION (LOOP JOIN, MAXDOP 1);
         SET @Hit = @@ROWCOUNT;
-        IF @Hit < @Count2
+        IF @Hit < @Asked
         BEGIN
             -- What the first statement left under its lease is too old, or its cancellation was requested.
             DELETE FROM chokaq.JobsHot
@@ -191,7 +191,7 @@ BEGIN
         THROW;
     END CATCH;
 
-    IF @Hit = @Count2
+    IF @Hit = @Asked
         SELECT s.JobId AS JobId, s.Lease AS Lease, 1 AS Answer FROM @Set s;
     ELSE
         SELECT s.JobId AS JobId, s.Lease AS Lease,
