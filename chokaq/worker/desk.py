@@ -52,7 +52,7 @@ class Desk:
         self._kinds: dict[str, tuple[Policy, Route | None, Breaker]] = {}
         self._live = LiveQueue()
         self._pace = Pace()
-        self._foresight = Foresight(queue.buffer_size)
+        self._foresight = Foresight(queue.buffer_size, queue.largest_buffer)
         self.breakers = Breakers(self._shut)
         self.buffer = Buffer()
         self.limiter = Limiter(min(queue.max_workers, slot.runners))
@@ -116,7 +116,7 @@ class Desk:
         """Four times a second: hand back what would only wait here, for children that are free."""
         foresight, limiter = self._foresight, self.limiter
         foresight.turn(self._counts.started, self.buffer.waited(time.monotonic()), idle=not self.held())
-        for claim in self.buffer.trim_sound(foresight.ahead + max(0, limiter.limit - limiter.active)):
+        for claim in self.buffer.trim_sound(foresight.keep + max(0, limiter.limit - limiter.active)):
             self._hand_back(claim)
 
     def _hand_back(self, claim: Claim, delay_ms: int | None = None) -> None:

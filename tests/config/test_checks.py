@@ -52,7 +52,7 @@ def settings(tmp_path: Path, text: str) -> Settings:
         (
             "queues: {q: {fleet_max_workers: 5}}",
             "queues.q.fleet_max_workers",
-            "below what one worker alone could run (10",
+            "below what one worker alone could run (50",
         ),
         ("queues: {q: {poll_max: 1m}}", "queues.q.poll_max", "how late an idle child"),
         ("queues: {q: {max_attempts: 1, on_crash: retry}}", "queues.q.on_crash", "no effect"),

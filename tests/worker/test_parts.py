@@ -143,6 +143,24 @@ def test_behind_slow_handlers_a_child_holds_what_it_starts_within_a_second() -> 
     assert foresight.ahead == 20
 
 
+def test_the_buffer_grows_to_what_is_started_within_a_quarter_of_a_second() -> None:
+    foresight = Foresight(20, 500)
+    foresight.turn(90, 0.0, idle=False)
+    assert foresight.ahead == 90
+    foresight.turn(5_000, 0.0, idle=False)
+    assert foresight.ahead == 500
+
+
+def test_a_pause_in_a_quick_stream_hands_nothing_back_and_slow_handlers_do() -> None:
+    foresight = Foresight(20, 500)
+    foresight.turn(5_000, 0.0, idle=False)
+    for _ in range(4):
+        foresight.turn(5_001, 0.9, idle=False)
+    assert (foresight.ahead, foresight.keep) == (20, 500)
+    foresight.turn(5_001, 1.1, idle=False)
+    assert (foresight.ahead, foresight.keep) == (0, 0)
+
+
 def test_after_a_rest_jobs_are_taken_for_quick_ones_again() -> None:
     foresight = Foresight(20)
     foresight.turn(10, 5.0, idle=False)
