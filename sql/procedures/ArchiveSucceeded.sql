@@ -43,6 +43,7 @@ BEGIN
             -- An older row of the same id, which a manual repair left in Archive, gives way to this success.
             IF @GiveWay = 1
                 DELETE FROM chokaq.JobsArchive
+                FROM chokaq.JobsArchive WITH (ROWLOCK, FORCESEEK)
                 WHERE Id IN (SELECT h.Id FROM chokaq.JobsHot h WITH (FORCESEEK)
                              WHERE h.Status = 2 AND h.LeaseNumber = @Lease
                                AND h.Id IN (SELECT CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2

@@ -54,7 +54,6 @@ BEGIN
             IF @Try > 10
                 THROW 50001, 'chokaq: a job was there and gone again in ten tries: retry the transaction', 1;
             BEGIN TRY
-                -- TRY_CONVERT everywhere: a conversion error would doom a caller's transaction.
                 INSERT INTO chokaq.JobsHot
                       (Id, Queue, Type,
                        Status, IsReady, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, CreatedAtUtc,
@@ -64,29 +63,25 @@ BEGIN
                        0, CASE WHEN t.DueAtUtc <= @Now THEN 1 ELSE 0 END, t.Priority, t.DueAtUtc, 0, 0, 0, @Now,
                        CASE WHEN t.DueMs IS NOT NULL OR t.DelayMs > 0 THEN t.DueAtUtc END, t.DueAtUtc, t.KeyScope, t.PayloadHash,
                        @Login, t.CreatedBy, t.Tags, t.Headers, t.Payload
-                FROM (SELECT j.i AS JobId, j.z AS PayloadHash, TRY_CONVERT(int, j.p) AS Priority,
-                             TRY_CONVERT(tinyint, j.s) AS KeyScope,
-                             TRY_CONVERT(bigint, j.d) AS DelayMs, TRY_CONVERT(bigint, j.u) AS DueMs,
-                             CAST(SUBSTRING(@Bytes, TRY_CONVERT(int, j.qa), TRY_CONVERT(int, j.qn)) AS varchar(255)) AS Queue,
-                             CAST(SUBSTRING(@Bytes, TRY_CONVERT(int, j.ta), TRY_CONVERT(int, j.tn)) AS varchar(255)) AS Type,
-                             CAST(SUBSTRING(@Bytes, TRY_CONVERT(int, j.ha), TRY_CONVERT(int, j.hn)) AS varchar(4000)) AS Headers,
-                             CAST(SUBSTRING(@Bytes, TRY_CONVERT(int, j.pa), TRY_CONVERT(int, j.pn)) AS varchar(max)) AS Payload,
+                FROM (SELECT j.i AS JobId, j.z AS PayloadHash, j.p AS Priority, j.s AS KeyScope, j.d AS DelayMs, j.u AS DueMs,
+                             CAST(SUBSTRING(@Bytes, j.qa, j.qn) AS varchar(255)) AS Queue,
+                             CAST(SUBSTRING(@Bytes, j.ta, j.tn) AS varchar(255)) AS Type,
+                             CAST(SUBSTRING(@Bytes, j.ha, j.hn) AS varchar(4000)) AS Headers,
+                             CAST(SUBSTRING(@Bytes, j.pa, j.pn) AS varchar(max)) AS Payload,
                              TRANSLATE(j.c COLLATE Latin1_General_BIN2, @Mapped, @Plain) AS CreatedBy,
                              TRANSLATE(j.g COLLATE Latin1_General_BIN2, @Mapped, @Plain) AS Tags,
                              CASE WHEN j.u IS NULL
-                                 THEN DATEADD(MILLISECOND, CAST(TRY_CONVERT(bigint, j.d) % 1000 AS int),
-                                      DATEADD(SECOND, CAST(TRY_CONVERT(bigint, j.d) / 1000 % 86400 AS int),
-                                      DATEADD(DAY, CAST(TRY_CONVERT(bigint, j.d) / 86400000 AS int), @Now)))
-                                 ELSE DATEADD(MILLISECOND, CAST(TRY_CONVERT(bigint, j.u) % 1000 AS int),
-                                      DATEADD(SECOND, CAST(TRY_CONVERT(bigint, j.u) / 1000 % 86400 AS int),
-                                      DATEADD(DAY, CAST(TRY_CONVERT(bigint, j.u) / 86400000 AS int), @Epoch)))
+                                 THEN DATEADD(MILLISECOND, CAST(j.d % 1000 AS int),
+                                      DATEADD(SECOND, CAST(j.d / 1000 % 86400 AS int),
+                                      DATEADD(DAY, CAST(j.d / 86400000 AS int), @Now)))
+                                 ELSE DATEADD(MILLISECOND, CAST(j.u % 1000 AS int),
+                                      DATEADD(SECOND, CAST(j.u / 1000 % 86400 AS int),
+                                      DATEADD(DAY, CAST(j.u / 86400000 AS int), @Epoch)))
                              END AS DueAtUtc
                       FROM OPENJSON(@Jobs) WITH (
-                          i char(26) '$.i', z char(32) '$.z', p nvarchar(20) '$.p', s nvarchar(20) '$.s', d nvarchar(30) '$.d',
-                          u nvarchar(30) '$.u',
-                          qa nvarchar(20) '$.qa', qn nvarchar(20) '$.qn', ta nvarchar(20) '$.ta', tn nvarchar(20) '$.tn',
-                          ha nvarchar(20) '$.ha', hn nvarchar(20) '$.hn', pa nvarchar(20) '$.pa', pn nvarchar(20) '$.pn',
-                          c nvarchar(100) '$.c', g nvarchar(1000) '$.g') j) t
+                          i char(26) '$.i', z char(32) '$.z', p int '$.p', s tinyint '$.s', d bigint '$.d', u bigint '$.u',
+                          qa int '$.qa', qn int '$.qn', ta int '$.ta', tn int '$.tn', ha int '$.ha', hn int '$.hn',
+                          pa int '$.pa', pn int '$.pn', c nvarchar(100) '$.c', g nvarchar(1000) '$.g') j) t
                 WHERE @Try = 1
                    OR (NOT EXISTS (SELECT 1 FROM chokaq.JobsHot h WITH (READCOMMITTEDLOCK) WHERE h.Id = t.JobId)
                        AND NOT EXISTS (SELECT 1 FROM chokaq.JobsArchive a WITH (READCOMMITTEDLOCK) WHERE a.Id = t.JobId)
