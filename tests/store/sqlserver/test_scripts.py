@@ -16,6 +16,12 @@ from chokaq.store.sqlserver.rewrite import batches, normalised, renamed, without
 FILES = [("schema", name) for name in sqlfiles.names("schema")] + [
     ("procedures", name) for name in sqlfiles.names("procedures")
 ]
+READ = re.compile(
+    r"(?<!DELETE )(?:FROM|JOIN)\s+chokaq\.(Jobs\w+)\s*"
+    r"(?:(?!WITH\b|ON\b|WHERE\b)\w+)?\s*"
+    r"(?:WITH\s*\(((?:[^()]|\([^)]*\))*)\))?"
+)
+"""A pillar that a statement reads, and its hints."""
 TWINLESS = {"GetClock"}
 """The embedded store asks its host for the time."""
 EMBEDDED_ONLY = {"001_pillars", "003_circuits", "004_claims", "Moves", "Repairs"}
@@ -69,6 +75,22 @@ def test_every_readpast_locks_as_read_committed(name: str) -> None:
     """Without it READPAST fails, or means nothing, where READ_COMMITTED_SNAPSHOT is on."""
     for hints in re.findall(r"WITH \(([^)]*READPAST[^)]*)\)", sqlfiles.read("procedures", name)):
         assert "READCOMMITTEDLOCK" in hints
+
+
+@pytest.mark.parametrize("name", ["FetchJobs", "StartJobs", "KeepAlive", "ArchiveSucceeded", "ArchiveFailed"])
+def test_what_is_called_for_every_job_reads_the_pillars_by_seeks_alone(name: str) -> None:
+    """C32: a plan that walks the backlog is no plan SQL Server may choose under FORCESEEK; and no sort stands before a claim.
+
+    Exempt: statements about cancellations, which begin at the few rows of CancelRequests.
+    """
+    text = re.sub(r"--[^\n]*", "", sqlfiles.read("procedures", name).split("\nAS\n", 1)[1])
+    statements = [part for part in text.split(";") if "chokaq.CancelRequests" not in part]
+    reads = [read for part in statements for read in READ.findall(part)]
+    assert reads
+    assert [table for table, hints in reads if "FORCESEEK" not in hints] == []
+    for part in statements:
+        if "IX_JobsHot_Ready" in part:
+            assert "ORDER BY Priority DESC, DueAtUtc, Id" in part, "the claim is served in the order of its index"
 
 
 def test_another_schema_changes_the_qualifier_and_the_roles_and_nothing_else() -> None:
