@@ -9,8 +9,20 @@ import pytest
 
 from chokaq.store import sqlfiles
 from chokaq.store.errors import StoreMisconfigured
-from chokaq.store.sqlserver import inspection, schema, scripts
-from chokaq.store.sqlserver.calls import PROCEDURES, calls, check_schema_name
+from chokaq.store.sqlserver import inspection, schema, scripts, views
+from chokaq.store.sqlserver.calls import (
+    BIGINT,
+    BIT,
+    BYTES,
+    DOCUMENT,
+    ID,
+    ID_OR_EMPTY,
+    INT,
+    NAME,
+    PROCEDURES,
+    calls,
+    check_schema_name,
+)
 from chokaq.store.sqlserver.rewrite import batches, normalised, renamed, without_create_or_alter
 
 FILES = [("schema", name) for name in sqlfiles.names("schema")] + [
@@ -91,6 +103,38 @@ def test_what_is_called_for_every_job_reads_the_pillars_by_seeks_alone(name: str
     for part in statements:
         if "IX_JobsHot_Ready" in part:
             assert "ORDER BY Priority DESC, DueAtUtc, Id" in part, "the claim is served in the order of its index"
+
+
+@pytest.mark.parametrize(
+    "name", ["PurgeArchive", "PurgeDLQ", "PurgeLeftovers", "RecoverAbandoned", "ArchiveZombies", "RollUp"]
+)
+def test_where_the_leaders_chores_meet_work_they_are_the_victims(name: str) -> None:
+    """C33: low deadlock priority, and no statement of theirs takes more than a page of rows."""
+    text = re.sub(r"--[^\n]*", "", sqlfiles.read("procedures", name))
+    body = text.split("\nAS\n", 1)[1]
+    assert body.index("SET DEADLOCK_PRIORITY LOW;") < body.index("chokaq.")
+    if name.startswith("Purge"):
+        assert re.search(r"TOP \(@\w+\)", body)
+
+
+def test_no_procedure_is_told_the_time() -> None:
+    """C35: only the database's clock decides. Delays and ages go in as milliseconds; its own clock is asked in UTC."""
+    known = {code for code, _, _ in (ID, ID_OR_EMPTY, NAME, INT, BIGINT, BIT, DOCUMENT, BYTES)}
+    for name, parameters in PROCEDURES.items():
+        assert {code for code, _, _ in parameters.values()} <= known, name
+        text = re.sub(r"--[^\n]*", "", sqlfiles.read("procedures", name))
+        assert not re.search(r"\b(GETDATE|GETUTCDATE|SYSDATETIME|SYSDATETIMEOFFSET|CURRENT_TIMESTAMP)\b", text), name
+        head = text.split("CREATE OR ALTER", 1)[1].split("\nAS\n", 1)[0]
+        assert not re.search(r"\b(date|time|datetime|datetime2|datetimeoffset|smalldatetime)\b", head), name
+
+
+def test_the_store_of_the_server_never_asks_this_hosts_clock() -> None:
+    """C35: also where answers are turned into records."""
+    folder = Path(views.__file__).parent
+    sources = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    assert "worker.py" in sources
+    wrong = r"\btime\.time\(|datetime\.(now|utcnow|today)\("
+    assert [name for name, text in sources.items() if re.search(wrong, text)] == []
 
 
 def test_another_schema_changes_the_qualifier_and_the_roles_and_nothing_else() -> None:
