@@ -12,6 +12,7 @@ from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import NewJob
 from tests.support.ids import new_id
+from tests.support.lab import Lab
 from tests.support.polling import wait_until
 
 from .harness import PROGRAMS, Program, alive
@@ -178,6 +179,23 @@ def test_a_killed_child_frees_its_jobs_at_once_and_leaves_its_last_words(
     assert "memory" in attempt.error.message
     assert "last pulse" in attempt.error.message
     assert one.child("other") == other
+    # C3: the successor, of the same name on the same host, is another worker, so that it hides nothing of the dead one.
+    workers = [worker for worker in one.session.list_workers(ended=True) if worker.queue == "work"]
+    assert len({worker.worker_id for worker in workers}) == 2
+    assert len({worker.host for worker in workers}) == 1
+    [dead] = [worker for worker in workers if worker.worker_id == attempt.worker_id]
+    assert "signal 9" in (dead.ended_cause or "")
+    assert one.program.end() == 0
+
+
+def test_no_transaction_is_open_while_handlers_run(shop: Callable[..., Shop], lab: Lab, tmp_path: Path) -> None:
+    """C29: a stranger changes the rows of everything that runs, and waits for nobody."""
+    one, gate = shop(), tmp_path / "gate"
+    jobs = one.put("work.wait", 5, f'{{"file": "{gate}"}}')
+    one.wait_for_runs(jobs, 5)
+    assert lab.execute("UPDATE {JobsHot} SET Progress = 7 WHERE Status = 2") == 5
+    gate.touch()
+    one.wait_for(jobs, JobStatus.SUCCEEDED)
     assert one.program.end() == 0
 
 

@@ -117,6 +117,22 @@ def test_where_the_leaders_chores_meet_work_they_are_the_victims(name: str) -> N
         assert re.search(r"TOP \(@\w+\)", body)
 
 
+@pytest.mark.parametrize("name", [name for name in sqlfiles.names("procedures") if name != "EnqueueJobs"])
+def test_a_procedure_that_begins_a_transaction_ends_it_on_every_error(name: str) -> None:
+    """C28: rolled back, and the error still reaches the caller. (EnqueueJobs may live inside its caller's: see the contract.)"""
+    text = re.sub(r"--[^\n]*", "", sqlfiles.read("procedures", name))
+    begun = len(re.findall(r"\bBEGIN TRANSACTION\b", text))
+    catches = re.findall(r"\bBEGIN CATCH\b(.*?)\bEND CATCH\b", text, re.DOTALL)
+    assert len(catches) >= min(begun, 1)
+    for catch in catches:
+        before, _, after = catch.partition("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
+        assert "THROW;" in after
+        assert "chokaq." not in before, "nothing is read or written in a transaction that failed"
+    if begun:
+        assert "SET XACT_ABORT ON;" in text
+        assert len(re.findall(r"\bCOMMIT TRANSACTION\b", text)) >= begun
+
+
 def test_no_procedure_is_told_the_time() -> None:
     """C35: only the database's clock decides. Delays and ages go in as milliseconds; its own clock is asked in UTC."""
     known = {code for code, _, _ in (ID, ID_OR_EMPTY, NAME, INT, BIGINT, BIT, DOCUMENT, BYTES)}
