@@ -385,6 +385,7 @@ def test_a_reload_reaches_the_children(shop: Callable[..., Shop], tmp_path: Path
 
 
 def test_term_to_the_whole_group_loses_and_charges_nothing(shop: Callable[..., Shop], tmp_path: Path) -> None:
+    """C23."""
     one = shop(grace="20s")
     gate = tmp_path / "gate"
     jobs = one.put("work.wait", 8, f'{{"file": "{gate}"}}')

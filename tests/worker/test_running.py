@@ -351,3 +351,29 @@ async def test_c29_no_connection_and_no_transaction_is_held_for_a_handler_that_r
         go.set()
         await eventually(lambda: child.counts.succeeded == 50, "all done")
     assert {house.stands(job) for job in ids} == {Pillar.ARCHIVE}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 5_000_000, "😀" * 100_000, "a\0b", "half a pair: \udc80", "quote \" and ' and \\"],
+    ids=["long", "astral", "nul", "half", "quotes"],
+)
+async def test_c45_whatever_a_handler_raises_is_recorded(house: House, text: str) -> None:
+    """Also one whose text cannot even be asked for."""
+
+    class Mute(FatalError):
+        def __str__(self) -> str:
+            raise RuntimeError(text)
+
+    @house.app.handler(Send)
+    async def handle(job: Send) -> None:
+        raise FatalError(text) if job.n == 0 else Mute
+
+    ids = house.enqueue(2)
+    async with house.child() as child:
+        await eventually(lambda: child.counts.failed == 2, "both are recorded")
+    for job in ids:
+        assert house.view(job).failure_reason is FailureReason.FATAL_ERROR
+        [attempt] = house.attempts(job)
+        assert attempt["ErrorMessage"]
+        assert len(attempt["ErrorMessage"]) <= 4_000
