@@ -244,7 +244,7 @@ def test_a_blocking_handler_costs_its_child_and_its_neighbours_are_handed_back(
     shop: Callable[..., Shop], tmp_path: Path
 ) -> None:
     """C20: they begin again elsewhere, and the run that was cut short is not charged to them."""
-    one, gate = shop(), tmp_path / "gate"
+    one, gate = shop("hard_limit_grace: 1s"), tmp_path / "gate"
     neighbours = one.put("work.wait", 3, f'{{"file": "{gate}"}}')
     one.wait_for_runs(neighbours, 3)
     [blocked] = one.put("work.block_briefly")
