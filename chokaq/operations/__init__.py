@@ -10,12 +10,14 @@ from chokaq.operations.errors import OperationError
 from chokaq.operations.filters import dlq_filter, job_filter
 from chokaq.operations.jobs import JobDetail, cancel_jobs, list_jobs, show_job
 from chokaq.operations.queues import (
+    QueueDetail,
     activate_queue,
     deactivate_queue,
     list_queues,
     pause_queue,
     resume_queue,
     set_queue,
+    show_queue,
 )
 from chokaq.operations.repair import Preview, Repaired, drop_jobs, preview_jobs, purge_jobs, resurrect_jobs
 from chokaq.operations.risks import StoppedJob, resurrection_risks, show_stopped
@@ -33,6 +35,7 @@ __all__ = [
     "OperationError",
     "PayloadCheck",
     "Preview",
+    "QueueDetail",
     "QueueStatus",
     "Rates",
     "Repaired",
@@ -74,5 +77,6 @@ __all__ = [
     "schema_version",
     "set_queue",
     "show_job",
+    "show_queue",
     "show_stopped",
 ]

@@ -3,16 +3,31 @@
 import difflib
 from collections.abc import Callable
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from chokaq.operations.actor import By
 from chokaq.operations.errors import OperationError
 from chokaq.store.protocol import Session
-from chokaq.store.records import QueueChange, QueueView
+from chokaq.store.records import PriorityView, QueueChange, QueueView
 
 MAX_WORKERS = 10_000
 MAX_FLEET = 100_000
 MAX_TIMEOUT_SECONDS = 86_400
+
+
+class QueueDetail(msgspec.Struct, frozen=True):
+    """A queue, and how long each of its priorities has waited."""
+
+    queue: QueueView
+    priorities: list[PriorityView]
+    """The highest first; at most the 100 that have waited longest."""
+
+
+def show_queue(session: Session, queue: str) -> QueueDetail:
+    """One queue with the lag of each priority. Raises OperationError when no such queue is known."""
+    name = check_queue(queue)
+    return QueueDetail(_known(session, name), session.list_priorities(name))
 
 
 def list_queues(session: Session) -> list[QueueView]:
@@ -69,12 +84,17 @@ def set_queue(
 def _change(session: Session, queue: str, change: QueueChange, who: By, *, create: bool) -> QueueView:
     name = check_queue(queue)
     if not create:
-        known = [view.name for view in session.list_queues()]
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known) or 'none'}."
-            raise OperationError(f"there is no queue {name!r} here; {hint} --create sets it before its first job")
+        _known(session, name, "--create sets it before its first job")
     return session.set_queue(name, change, who.actor, who.reason)
+
+
+def _known(session: Session, name: str, more: str = "") -> QueueView:
+    views = {view.name: view for view in session.list_queues()}
+    if name in views:
+        return views[name]
+    near = difflib.get_close_matches(name, views, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(views) or 'none'}."
+    raise OperationError(f"there is no queue {name!r} here; {hint} {more}".rstrip())
 
 
 def check_queue(name: str) -> str:
@@ -106,6 +126,7 @@ def _timeout(what: str, value: float) -> int:
 
 
 __all__ = [
+    "QueueDetail",
     "activate_queue",
     "check_queue",
     "deactivate_queue",
@@ -113,4 +134,5 @@ __all__ = [
     "pause_queue",
     "resume_queue",
     "set_queue",
+    "show_queue",
 ]

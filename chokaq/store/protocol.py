@@ -41,6 +41,7 @@ from chokaq.store.records import (
     Leadership,
     NewJob,
     Page,
+    PriorityView,
     QueueChange,
     QueueView,
     Registration,
@@ -183,6 +184,14 @@ class Session(ClaimSession, Protocol):
 
     def list_queues(self) -> list[QueueView]:
         """Every queue that has a row in Queues or jobs in Hot, by name."""
+        ...
+
+    def list_priorities(self, queue: str) -> list[PriorityView]:
+        """How long the due jobs of one queue have waited, by priority, the highest first.
+
+        At most 100: the priorities whose oldest job has waited longest. Looks at 1,000 priorities at most, the highest; of the jobs
+        whose time has come since the last fetch it sees the oldest 1,000.
+        """
         ...
 
     def list_workers(self, *, ended: bool = False) -> list[WorkerView]:

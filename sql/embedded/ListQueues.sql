@@ -19,7 +19,9 @@ SELECT n.value, q.MaxWorkers, q.FleetMaxWorkers, q.ExecutionTimeoutMs, q.ZombieT
        (SELECT COUNT(*) FROM Workers
         WHERE Queue = n.value AND EndedAtUtc IS NULL AND HeartbeatUtc > :now - 60000),
        q.Name IS NOT NULL, q.UpdatedAtUtc, q.UpdatedBy,
-       COALESCE(t.SucceededTotal, 0), COALESCE(t.FailedTotal, 0), COALESCE(t.RetriedTotal, 0)
+       COALESCE(t.SucceededTotal, 0), COALESCE(t.FailedTotal, 0), COALESCE(t.RetriedTotal, 0),
+       (SELECT MIN(StartedAtUtc) FROM (SELECT StartedAtUtc FROM JobsHot INDEXED BY IX_JobsHot_Lease
+                                       WHERE Queue = n.value AND WorkerId IS NOT NULL AND Status = 2 LIMIT 100000))
 FROM json_each(:queues) AS n
 LEFT JOIN Queues AS q ON q.Name = n.value
 LEFT JOIN QueueTotals AS t ON t.Queue = n.value

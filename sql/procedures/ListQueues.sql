@@ -7,7 +7,8 @@ GO
 --   @Queue  the one that is asked for (empty: all).
 -- Result, by name: Name, MaxWorkers, FleetMaxWorkers, ExecutionTimeoutMs, ZombieTimeoutMs, IsPaused, IsActive, Pending (due and
 --   waiting), Scheduled, Fetched, Processing, SucceededTotal, FailedTotal, RetriedTotal, OldestDueMs (null: nothing is due),
---   LiveWorkers (heard of within a minute), Known (1: it has a row in Queues), UpdatedAtUtc, UpdatedBy.
+--   LiveWorkers (heard of within a minute), Known (1: it has a row in Queues), UpdatedAtUtc, UpdatedBy, OldestRunningMs (since the
+--   start of the job that has run longest; null: none runs).
 -- Table order: Queues, JobsHot, MetricBuckets, QueueTotals, Workers.
 CREATE OR ALTER PROCEDURE chokaq.ListQueues
     @Queue varchar(255)
@@ -17,14 +18,15 @@ BEGIN
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Ready int, @Due int, @Scheduled int, @Fetched int, @Processing int;
-    DECLARE @Priority int, @Found int, @Oldest datetime2(3), @OneDue datetime2(3), @Turn int;
+    DECLARE @Priority int, @Found int, @Oldest datetime2(3), @OneDue datetime2(3), @Turn int, @Started datetime2(3);
     DECLARE @View TABLE (
         QueueName    varchar(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
         Pending      int          NOT NULL,
         Scheduled    int          NOT NULL,
         Fetched      int          NOT NULL,
         Processing   int          NOT NULL,
-        OldestDueUtc datetime2(3) NULL
+        OldestDueUtc datetime2(3) NULL,
+        StartedAtUtc datetime2(3) NULL
     );
     DECLARE @Open TABLE (
         SumQueue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
@@ -85,8 +87,9 @@ BEGIN
               FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
               WHERE Queue = @Last AND Status = 0 AND IsReady = 0 AND DueAtUtc > @Now) x;
         SELECT @Fetched    = COALESCE(SUM(CASE WHEN x.Status = 1 THEN 1 ELSE 0 END), 0),
-               @Processing = COALESCE(SUM(CASE WHEN x.Status = 2 THEN 1 ELSE 0 END), 0)
-        FROM (SELECT TOP (200000) Status
+               @Processing = COALESCE(SUM(CASE WHEN x.Status = 2 THEN 1 ELSE 0 END), 0),
+               @Started    = MIN(CASE WHEN x.Status = 2 THEN x.StartedAtUtc END)
+        FROM (SELECT TOP (200000) Status, StartedAtUtc
               FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Lease))
               WHERE Queue = @Last AND Status IN (1, 2)) x;
 
@@ -108,13 +111,14 @@ BEGIN
         WHERE Queue = @Last AND Status = 0 AND IsReady = 0 ORDER BY DueAtUtc, Id;
         IF @OneDue <= @Now AND (@Oldest IS NULL OR @OneDue < @Oldest) SET @Oldest = @OneDue;
 
-        INSERT @View (QueueName, Pending, Scheduled, Fetched, Processing, OldestDueUtc)
+        INSERT @View (QueueName, Pending, Scheduled, Fetched, Processing, OldestDueUtc, StartedAtUtc)
         VALUES (@Last,
                 CASE WHEN @Ready + @Due > 100000 THEN 100000 ELSE @Ready + @Due END,
                 @Scheduled,
                 CASE WHEN @Fetched > 100000 THEN 100000 ELSE @Fetched END,
                 CASE WHEN @Processing > 100000 THEN 100000 ELSE @Processing END,
-                @Oldest);
+                @Oldest,
+                @Started);
     END;
 
     -- The totals, with what RollUp has not folded in yet. Both in one statement: a row is in one of the two.
@@ -138,7 +142,8 @@ BEGIN
            (SELECT COUNT(*) FROM chokaq.Workers w
             WHERE w.Queue = v.QueueName AND w.EndedAtUtc IS NULL
               AND w.HeartbeatUtc > DATEADD(SECOND, -60, @Now)) AS LiveWorkers,
-           CASE WHEN q.Name IS NULL THEN 0 ELSE 1 END AS Known, q.UpdatedAtUtc AS UpdatedAtUtc, q.UpdatedBy AS UpdatedBy
+           CASE WHEN q.Name IS NULL THEN 0 ELSE 1 END AS Known, q.UpdatedAtUtc AS UpdatedAtUtc, q.UpdatedBy AS UpdatedBy,
+           DATEDIFF_BIG(MILLISECOND, v.StartedAtUtc, @Now) AS OldestRunningMs
     FROM @View v
     LEFT JOIN chokaq.Queues q ON q.Name = v.QueueName
     LEFT JOIN @Open o ON o.SumQueue = v.QueueName

@@ -124,6 +124,7 @@ async def test_a_drain_without_hurry_lets_handlers_outlast_the_grace_until_the_h
 
 
 async def test_a_plain_function_keeps_its_lease_until_it_ends(build: Callable[..., House]) -> None:
+    """C24: leases are renewed while draining."""
     house = build(grace=5.0)
     inside, go = threading.Event(), threading.Event()
 
@@ -180,6 +181,7 @@ async def test_a_draining_child_still_asks_for_cancellations(house: House) -> No
 
 
 async def test_nothing_is_claimed_after_a_drain_began(house: House) -> None:
+    """C24."""
     inside, go = asyncio.Event(), asyncio.Event()
 
     @house.app.handler(Send)

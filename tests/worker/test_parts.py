@@ -224,6 +224,29 @@ async def test_many_deadlines_share_few_buckets() -> None:
     timers.close()
 
 
+async def test_deadlines_that_were_cleared_do_not_pile_up_until_they_would_have_come() -> None:
+    """C19: with a timeout of a day they would be a day's worth of jobs. Those that still count are met."""
+    met: list[Claim] = []
+    done = asyncio.Event()
+    timers = Timers(lambda one: (met.append(one), done.set()))  # type: ignore[func-returns-value]
+    now = asyncio.get_running_loop().time()
+    lasting = [claim(number) for number in range(40)]
+    for number, one in enumerate(lasting):
+        timers.set(one, now + number, 900.0)
+    for number in range(20_000):
+        passing = claim(number)
+        timers.set(passing, now + number, 86_400.0)
+        Timers.clear(passing)
+    assert len(timers._buckets) == len(timers._order) < 200
+    last = claim(99)
+    timers.set(last, now, 0.02)
+    await asyncio.wait_for(done.wait(), 10)
+    assert met == [last]
+    assert all(one.timer is not None and one in one.timer for one in lasting)
+    assert {id(one.timer) for one in lasting} <= {id(bucket) for bucket in timers._buckets.values()}
+    timers.close()
+
+
 variable: ContextVar[int] = ContextVar("variable", default=0)
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 from chokaq.lifecycle.states import FailureReason, JobStatus, Outcome, Pillar
+from chokaq.store.names import check_name
 from chokaq.store.records import (
     Attempt,
     AttemptError,
@@ -11,6 +12,7 @@ from chokaq.store.records import (
     Figures,
     JobFilter,
     Page,
+    PriorityView,
     QueueView,
     WorkerView,
 )
@@ -25,6 +27,7 @@ MAX_PAGE = 500
 _JOBS, _QUEUES, _HOT_QUEUES = load("ListJobs"), load("ListQueues"), load("ListHotQueues")["list"]
 _WORKERS, _ATTEMPTS = load("ListWorkers")["list"], load("ListAttempts")["list"]
 _AUDIT, _BUCKETS = load("ListAudit"), load("ListBuckets")["list"]
+_PRIORITIES = load("ListPriorities")["list"]
 _PREVIEW = load("PreviewDLQ")["matches"]
 _NEVER_MS = 1 << 60
 """An end of time that no job reaches."""
@@ -102,6 +105,7 @@ class ReadOperations(Connected):
                     ok,
                     bad,
                     again,
+                    began,
                 ) in rows:
                     oldest = connection.execute(_QUEUES["oldest"], {"queue": name, "now": now}).fetchone()[0]
                     view = QueueView(
@@ -119,11 +123,17 @@ class ReadOperations(Connected):
                         known=bool(known),
                         updated_at=from_ms_or_none(at),
                         updated_by=by,
+                        oldest_running_ms=None if began is None else max(now - began, 0),
                     )
                     found.append(view)
             finally:
                 connection.execute("COMMIT")
         return found
+
+    def list_priorities(self, queue: str) -> list[PriorityView]:
+        """How long the due jobs of a queue have waited, by priority, the highest first."""
+        rows = self._select(_PRIORITIES, {"queue": check_name("queue", queue), "now": now_ms()})
+        return [PriorityView(priority, waiting, max(oldest, 0)) for priority, waiting, oldest in rows]
 
     def list_workers(self, *, ended: bool = False) -> list[WorkerView]:
         """The registry, newest first."""

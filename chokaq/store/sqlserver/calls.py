@@ -78,6 +78,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "After": ID_OR_EMPTY, "FromMs": BIGINT, "UntilMs": BIGINT, "Search": text(1000),
     },
     "ListQueues": {"Queue": NAME},
+    "ListPriorities": {"Queue": NAME},
     "ListWorkers": {"Ended": BIT},
     "ListAttempts": {"JobId": ID},
     "ListAudit": {"Target": NAME, "Limit": INT, "After": BIGINT},

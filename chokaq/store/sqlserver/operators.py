@@ -13,6 +13,7 @@ from chokaq.store.records import (
     CancelAnswer,
     JobFilter,
     Page,
+    PriorityView,
     QueueChange,
     QueueView,
     WorkerView,
@@ -89,6 +90,11 @@ class OperatorOperations(Calling):
     def list_queues(self) -> list[QueueView]:
         """Every queue that has a row in Queues or live jobs, by name."""
         return [views.queue_view(row) for row in self._call("ListQueues", "")[0]]
+
+    def list_priorities(self, queue: str) -> list[PriorityView]:
+        """How long the due jobs of a queue have waited, by priority, the highest first."""
+        check_name("queue", queue)
+        return [views.priority_view(row) for row in self._call("ListPriorities", queue)[0]]
 
     def list_workers(self, *, ended: bool = False) -> list[WorkerView]:
         """The registry, newest first."""

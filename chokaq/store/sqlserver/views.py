@@ -15,6 +15,7 @@ from chokaq.store.records import (
     Figures,
     JobView,
     LiveQueue,
+    PriorityView,
     QueueView,
     Released,
     WorkerView,
@@ -107,7 +108,7 @@ def job_view(row: Sequence[Any]) -> JobView:
 def queue_view(row: Sequence[Any]) -> QueueView:
     """A row of ListQueues."""
     name, *overrides = row[:7]
-    pending, scheduled, fetched, processing, ok, bad, again, oldest, live, known, at, by = row[7:]
+    pending, scheduled, fetched, processing, ok, bad, again, oldest, live, known, at, by, running = row[7:]
     return QueueView(
         name=name,
         live=live_queue(overrides),
@@ -123,7 +124,14 @@ def queue_view(row: Sequence[Any]) -> QueueView:
         known=bool(known),
         updated_at=aware_or_none(at),
         updated_by=by,
+        oldest_running_ms=None if running is None else max(running, 0),
     )
+
+
+def priority_view(row: Sequence[Any]) -> PriorityView:
+    """A row of ListPriorities."""
+    priority, waiting, oldest = row
+    return PriorityView(priority, waiting, max(oldest, 0))
 
 
 def worker_view(row: Sequence[Any]) -> WorkerView:
