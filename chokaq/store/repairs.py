@@ -48,6 +48,13 @@ class RepairAnswer(msgspec.Struct, frozen=True):
     """Of `key_conflict`: the live job that holds its idempotency key."""
 
 
+class KeyHolder(msgspec.Struct, frozen=True):
+    """The live job that holds an idempotency key."""
+
+    id: str
+    status: JobStatus
+
+
 class DlqFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs of the DLQ are meant. None: any."""
 

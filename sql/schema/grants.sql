@@ -15,6 +15,7 @@ GRANT EXECUTE ON chokaq.FetchJobs TO chokaq_worker;
 GRANT EXECUTE ON chokaq.StartJobs TO chokaq_worker;
 GRANT EXECUTE ON chokaq.KeepAlive TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ArchiveSucceeded TO chokaq_worker;
+GRANT EXECUTE ON chokaq.ClearArchived TO chokaq_worker;
 GRANT EXECUTE ON chokaq.RescheduleForRetry TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ArchiveFailed TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ReleaseJobs TO chokaq_worker;
@@ -42,6 +43,7 @@ GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_operator;
 GRANT EXECUTE ON chokaq.GetJob TO chokaq_operator;
 GRANT EXECUTE ON chokaq.GetStatuses TO chokaq_operator;
+GRANT EXECUTE ON chokaq.GetKeyHolder TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ListJobs TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ListQueues TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ListWorkers TO chokaq_operator;
@@ -66,6 +68,7 @@ GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_reader;
 GRANT EXECUTE ON chokaq.GetJob TO chokaq_reader;
 GRANT EXECUTE ON chokaq.GetStatuses TO chokaq_reader;
+GRANT EXECUTE ON chokaq.GetKeyHolder TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListJobs TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListQueues TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListWorkers TO chokaq_reader;

@@ -13,7 +13,7 @@ from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.store.claims import ClaimView
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import Attempt, AuditEntry, JobFilter, JobView, Page
-from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, RepairAnswer
+from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, KeyHolder, RepairAnswer
 
 from .ids import new_id
 from .jobs import QUEUE, TYPE
@@ -119,6 +119,12 @@ class FakeRepairs:
             if target in (None, entry.target) and (after is None or entry.id < after)
         ]
         return found[:limit]
+
+    def get_key_holder(self, key: str) -> KeyHolder | None:
+        for job in self.jobs.values():
+            if job.pillar == Pillar.HOT and job.idempotency_key == key:
+                return KeyHolder(job.id, job.status)
+        return None
 
     def preview_dlq(self, where: DlqFilter, limit: int = 100) -> DlqPreview:
         self.previews.append(where)

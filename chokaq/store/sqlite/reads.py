@@ -14,7 +14,7 @@ from chokaq.store.records import (
     QueueView,
     WorkerView,
 )
-from chokaq.store.repairs import COUNTED, MAX_PREVIEW, DlqFilter, DlqPreview, needle, since_1970
+from chokaq.store.repairs import COUNTED, MAX_PREVIEW, DlqFilter, DlqPreview, KeyHolder, needle, since_1970
 from chokaq.store.sqlite.clock import from_ms, from_ms_or_none, now_ms
 from chokaq.store.sqlite.connection import Connected, document
 from chokaq.store.sqlite.statements import load
@@ -25,6 +25,7 @@ MAX_PAGE = 500
 _JOBS, _QUEUES, _HOT_QUEUES = load("ListJobs"), load("ListQueues"), load("ListHotQueues")["list"]
 _WORKERS, _ATTEMPTS = load("ListWorkers")["list"], load("ListAttempts")["list"]
 _AUDIT, _BUCKETS = load("ListAudit"), load("ListBuckets")["list"]
+_HOLDER = load("GetKeyHolder")["holder"]
 _PREVIEW = load("PreviewDLQ")["matches"]
 _NEVER_MS = 1 << 60
 """An end of time that no job reaches."""
@@ -74,6 +75,12 @@ class ReadOperations(Connected):
         )
         ids = [job_id for job_id, found in rows[:COUNTED] if found]
         return DlqPreview(len(ids), len(rows) > COUNTED, ids[: max(1, min(limit, MAX_PREVIEW))])
+
+    def get_key_holder(self, key: str) -> KeyHolder | None:
+        """The live job that holds an idempotency key."""
+        for job_id, status in self._select(_HOLDER, {"key": key}):
+            return KeyHolder(job_id, JobStatus(status))
+        return None
 
     def list_queues(self) -> list[QueueView]:
         """Every queue that has a row in Queues or live jobs, by name."""

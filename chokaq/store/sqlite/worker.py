@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chokaq.lifecycle.states import Answer
+from chokaq.store.errors import StoreRefused
 from chokaq.store.names import check_name, check_text
 from chokaq.store.records import (
     AttemptError,
@@ -24,6 +25,7 @@ from chokaq.store.sqlite.statements import load
 
 _REGISTER = load("RegisterWorker")
 _START_SQL, _KEEP, _SUCCEED = load("StartJobs"), load("KeepAlive"), load("ArchiveSucceeded")
+_CLEAR = load("ClearArchived")["clear"]
 _START, _STARTED = _START_SQL["start"], _START_SQL["shown"]
 _WORKER, _BEAT, _NOTE, _CANCELLATIONS = _KEEP["worker"], _KEEP["beat"], _KEEP["note"], _KEEP["cancellations"]
 _FORGET_CANCELS = load("Moves")["forget_cancels"]
@@ -92,10 +94,20 @@ class WorkerOperations(Connected):
         return _answers(beats, renewed), [Cancellation(*row) for row in asked]
 
     def archive_succeeded(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
-        """Processing → Archive, counted."""
+        """Processing → Archive, counted. A row that a manual repair left there gives way."""
         bounded(jobs)
         if not jobs:
             return []
+        try:
+            return self._archive_succeeded(worker, jobs)
+        except StoreRefused:
+            with self._writing() as (connection, _now):
+                cleared = connection.execute(_CLEAR, {"jobs": _pairs(jobs)}).fetchall()
+            if not cleared:
+                raise
+            return self._archive_succeeded(worker, jobs)
+
+    def _archive_succeeded(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
         given = _pairs(jobs)
         tally = Tally()
         with self._writing() as (connection, now):

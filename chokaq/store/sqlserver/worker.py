@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from chokaq.lifecycle.states import Answer
+from chokaq.store.errors import StoreConflict
 from chokaq.store.names import check_name, check_text
 from chokaq.store.records import (
     Beat,
@@ -82,9 +83,15 @@ class WorkerOperations(Calling):
         return answers(beats, rows), views.cancellations(told)
 
     def archive_succeeded(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
-        """Processing → Archive."""
+        """Processing → Archive. A row that a manual repair left there gives way."""
         documents.bounded(jobs)
-        [rows] = self._call("ArchiveSucceeded", worker.worker_id, worker.slot, documents.leases(jobs))
+        given = documents.leases(jobs)
+        try:
+            [rows] = self._call("ArchiveSucceeded", worker.worker_id, worker.slot, given)
+        except StoreConflict:
+            if self._call("ClearArchived", given)[0][0][0] == 0:
+                raise
+            [rows] = self._call("ArchiveSucceeded", worker.worker_id, worker.slot, given)
         return answers(jobs, rows)
 
     def reschedule_for_retry(self, worker: Registration, retries: Sequence[Retry]) -> list[Answer]:
