@@ -8,7 +8,7 @@ from chokaq.operations.connect import connected, find_store
 from chokaq.operations.edits import PayloadCheck, check_edits, edit_job
 from chokaq.operations.errors import OperationError
 from chokaq.operations.filters import dlq_filter, job_filter
-from chokaq.operations.jobs import JobDetail, cancel_jobs, list_jobs, show_job
+from chokaq.operations.jobs import JobDetail, cancel_jobs, list_jobs, list_stopped, show_job
 from chokaq.operations.queues import (
     activate_queue,
     deactivate_queue,
@@ -61,6 +61,7 @@ __all__ = [
     "list_circuits",
     "list_jobs",
     "list_queues",
+    "list_stopped",
     "list_workers",
     "pause_queue",
     "preview_jobs",

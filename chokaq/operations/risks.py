@@ -74,8 +74,7 @@ def _key(job: JobView, holder: KeyHolder | None) -> list[str]:
         )
         return [told + "refused with key_conflict; without its key the same work may be done twice."]
     return [
-        f"It takes its key {job.idempotency_key!r} back, which no live job holds now; should one take it meanwhile, it is "
-        "refused with key_conflict."
+        f"It takes its key {job.idempotency_key!r} back: no live job holds it now; should one take it first, it is refused."
     ]
 
 

@@ -33,7 +33,7 @@ def test_the_state_of_the_holder_is_told(session: Session) -> None:
     assert session.get_key_holder("k") == KeyHolder(job.id, JobStatus.PROCESSING)
 
 
-@pytest.mark.parametrize("key", ["Größe", "ключ", "50% [sure]_", "it's \"quoted\" \\ 😀"])
+@pytest.mark.parametrize("key", ["Größe", "ключ", "50% [sure]_", 'it\'s "quoted" \\ 😀'])
 def test_keys_are_compared_to_the_letter(session: Session, key: str) -> None:
     job = new_job(idempotency_key=key)
     session.enqueue_jobs([job])

@@ -102,6 +102,7 @@ class FakeRepairs:
             and where.status in (None, job.status)
             and where.type_key in (None, job.type_key)
             and where.reason in (None, job.failure_reason)
+            and (where.pillar != Pillar.DLQ or _matches(job, where))
             and (after is None or job.id < after)
         ]
         return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
@@ -238,7 +239,7 @@ def _edited(job: JobView, edits: Edits) -> JobView:
     )
 
 
-def _matches(job: JobView, where: DlqFilter) -> bool:
+def _matches(job: JobView, where: DlqFilter | JobFilter) -> bool:
     stopped = job.finished_at or NOW
     texts = (job.id, job.type_key, job.tags or "", job.error_message or "")
     return (
