@@ -5,9 +5,8 @@ GO
 --   applies.
 -- Called by: the maintenance leader; safe with two.
 -- Parameters: @Slot the caller's slot of the outcome counters; @Queue; @TimeoutMs since the last heartbeat of the lease (the
---   override in
---   Queues wins); @Policies and @Backoffs as for ReleaseWorker; @AfterWorker and @AfterId where the page starts (empty: at the
---   beginning).
+--   override in Queues wins); @Policies and @Backoffs as for ReleaseWorker; @AfterWorker and @AfterId where the page starts (empty:
+--   at the beginning).
 -- Result: Pending, Zombies, Poisoned, Failed, Cancelled, Done, NextWorker, NextId (null: that was the last page).
 -- Table order: Queues, JobsHot, JobsDLQ, CancelRequests, JobAttempts, MetricBuckets.
 CREATE OR ALTER PROCEDURE chokaq.ArchiveZombies
@@ -28,10 +27,11 @@ BEGIN
     DECLARE @Mapped nvarchar(5) = NCHAR(57344) + NCHAR(57345) + NCHAR(57346) + NCHAR(57347) + NCHAR(57348);
     DECLARE @Plain nvarchar(5) = N'"\' + NCHAR(10) + NCHAR(13) + NCHAR(9);
     DECLARE @NextWorker char(26), @NextId char(26);
-    DECLARE @Page TABLE (PageWorker char(26) COLLATE Latin1_General_BIN2 NOT NULL,
+    DECLARE @Page TABLE (
+        PageWorker char(26) COLLATE Latin1_General_BIN2 NOT NULL,
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
     -- One policy per type key (lower case) and one under '' for the rest; delays per number of attempts started, the last one
-    --   repeats.
+    -- repeats.
     DECLARE @Policy TABLE (
         PolicyType varchar(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, MayRetry bit NOT NULL, CrashLimit int NOT NULL,
         MaxAttempts int NOT NULL, MaxAgeMs bigint NULL, Steps int NOT NULL);
@@ -51,15 +51,13 @@ BEGIN
         DueAtUtc datetime2(3) NOT NULL, LeaseNumber int NOT NULL, AttemptCount int NOT NULL, CrashCount int NOT NULL,
         WorkerId char(26) COLLATE Latin1_General_BIN2 NULL, StartedAtUtc datetime2(3) NULL, CancelRequestedAtUtc datetime2(3) NULL,
         Progress tinyint NULL, CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NULL,
-            AgeFromUtc datetime2(3) NOT NULL,
-        KeyScope tinyint NOT NULL, PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL,
+        AgeFromUtc datetime2(3) NOT NULL, KeyScope tinyint NOT NULL, PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL,
         IdempotencyKey nvarchar(255) COLLATE Latin1_General_BIN2 NULL, OwnerLogin nvarchar(128) NULL, CreatedBy nvarchar(100) NULL,
         Tags nvarchar(1000) NULL, Headers varchar(4000) COLLATE Latin1_General_BIN2 NULL,
         Payload varchar(max) COLLATE Latin1_General_BIN2 NOT NULL);
     DECLARE @Count TABLE (
         SumQueue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL, SumOutcome tinyint NOT NULL, SumReason int NOT NULL,
-            N bigint NOT NULL,
-        L0 int NOT NULL, L1 int NOT NULL, L2 int NOT NULL, L3 int NOT NULL, L4 int NOT NULL, L5 int NOT NULL,
+        N bigint NOT NULL, L0 int NOT NULL, L1 int NOT NULL, L2 int NOT NULL, L3 int NOT NULL, L4 int NOT NULL, L5 int NOT NULL,
         L6 int NOT NULL, L7 int NOT NULL, L8 int NOT NULL, L9 int NOT NULL, L10 int NOT NULL, L11 int NOT NULL,
         PRIMARY KEY (SumQueue, SumOutcome, SumReason));
     -- Rounded down: datetime2(0) would round half a second up.
@@ -71,8 +69,9 @@ BEGIN
     SELECT CAST(TRANSLATE(j.t COLLATE Latin1_General_BIN2, @Mapped, @Plain) AS varchar(255)), j.n, j.d
     FROM OPENJSON(@Backoffs) WITH (t nvarchar(255) '$.t', n int '$.n', d bigint '$.d') j;
     SELECT @TimeoutMs = COALESCE(q.ZombieTimeoutMs, @TimeoutMs) FROM chokaq.Queues q WHERE q.Name = @Queue;
-    SET @Limit = DATEADD(MILLISECOND, CAST((-@TimeoutMs) % 1000 AS int), DATEADD(SECOND, CAST((-@TimeoutMs) / 1000 % 86400 AS int),
-        DATEADD(DAY, CAST((-@TimeoutMs) / 86400000 AS int), @Now)));
+    SET @Limit = DATEADD(MILLISECOND, CAST((-@TimeoutMs) % 1000 AS int),
+                 DATEADD(SECOND, CAST((-@TimeoutMs) / 1000 % 86400 AS int),
+                 DATEADD(DAY, CAST((-@TimeoutMs) / 86400000 AS int), @Now)));
     -- A page of leases by (worker, id), from the lease index alone: rows that may not be touched cannot fill it for ever.
     INSERT @Page (PageWorker, JobId)
     SELECT TOP (1000) WorkerId, Id FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Lease))
@@ -86,36 +85,48 @@ BEGIN
         BEGIN TRANSACTION;
         INSERT @Todo (JobId, Lease, OldStatus, Owner, Cancelled, Silent, NewStatus, Reason, DueUtc, Refund, Crash)
         SELECT h.Id, h.LeaseNumber, h.Status, h.WorkerId, CASE WHEN h.CancelRequestedAtUtc IS NULL THEN 0 ELSE 1 END,
-            DATEDIFF_BIG(MILLISECOND, h.HeartbeatUtc, @Now),
-                CASE WHEN h.CancelRequestedAtUtc IS NOT NULL THEN 5
-                WHEN h.CrashCount + 1 >= p.CrashLimit THEN 6
-                WHEN p.MayRetry = 0 OR h.AttemptCount >= p.MaxAttempts THEN 6
-                WHEN (p.MaxAgeMs IS NOT NULL AND DATEADD(MILLISECOND, CAST(p.MaxAgeMs % 1000 AS int), DATEADD(SECOND,
-                    CAST(p.MaxAgeMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(p.MaxAgeMs / 86400000 AS int),
-                    h.AgeFromUtc))) < DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int), DATEADD(SECOND,
-                    CAST(b.DelayMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now)))) THEN 4
-                ELSE 0 END,
-                CASE WHEN h.CancelRequestedAtUtc IS NOT NULL THEN 1
-                WHEN h.CrashCount + 1 >= p.CrashLimit THEN 11
-                WHEN p.MayRetry = 0 OR h.AttemptCount >= p.MaxAttempts THEN 2
-                WHEN (p.MaxAgeMs IS NOT NULL AND DATEADD(MILLISECOND, CAST(p.MaxAgeMs % 1000 AS int), DATEADD(SECOND,
-                    CAST(p.MaxAgeMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(p.MaxAgeMs / 86400000 AS int),
-                    h.AgeFromUtc))) < DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int), DATEADD(SECOND,
-                    CAST(b.DelayMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now)))) THEN 10
-                ELSE 2 END,
-                DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int), DATEADD(SECOND, CAST(b.DelayMs / 1000 % 86400 AS int),
-                    DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now))), 0, 1
+               DATEDIFF_BIG(MILLISECOND, h.HeartbeatUtc, @Now),
+               CASE WHEN h.CancelRequestedAtUtc IS NOT NULL THEN 5
+                    WHEN h.CrashCount + 1 >= p.CrashLimit THEN 6
+                    WHEN p.MayRetry = 0 OR h.AttemptCount >= p.MaxAttempts THEN 6
+                    WHEN (p.MaxAgeMs IS NOT NULL
+                          AND DATEADD(MILLISECOND, CAST(p.MaxAgeMs % 1000 AS int),
+                              DATEADD(SECOND, CAST(p.MaxAgeMs / 1000 % 86400 AS int),
+                              DATEADD(DAY, CAST(p.MaxAgeMs / 86400000 AS int), h.AgeFromUtc)))
+                            < DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int),
+                              DATEADD(SECOND, CAST(b.DelayMs / 1000 % 86400 AS int),
+                              DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now)))) THEN 4
+                    ELSE 0 END,
+               CASE WHEN h.CancelRequestedAtUtc IS NOT NULL THEN 1
+                    WHEN h.CrashCount + 1 >= p.CrashLimit THEN 11
+                    WHEN p.MayRetry = 0 OR h.AttemptCount >= p.MaxAttempts THEN 2
+                    WHEN (p.MaxAgeMs IS NOT NULL
+                          AND DATEADD(MILLISECOND, CAST(p.MaxAgeMs % 1000 AS int),
+                              DATEADD(SECOND, CAST(p.MaxAgeMs / 1000 % 86400 AS int),
+                              DATEADD(DAY, CAST(p.MaxAgeMs / 86400000 AS int), h.AgeFromUtc)))
+                            < DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int),
+                              DATEADD(SECOND, CAST(b.DelayMs / 1000 % 86400 AS int),
+                              DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now)))) THEN 10
+                    ELSE 2 END,
+               DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int),
+               DATEADD(SECOND, CAST(b.DelayMs / 1000 % 86400 AS int),
+               DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now))),
+               0, 1
         FROM @Page g JOIN chokaq.JobsHot h WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK) ON h.Id = g.JobId
-    JOIN @Policy p ON p.PolicyType = CASE WHEN EXISTS (SELECT 1 FROM @Policy q
-        WHERE q.PolicyType = LOWER(h.Type)) THEN LOWER(h.Type) ELSE '' END
-    JOIN @Backoff b ON b.PolicyType = p.PolicyType
-                   AND b.Step = CASE WHEN h.AttemptCount < 1 THEN 1 WHEN h.AttemptCount > p.Steps THEN p.Steps ELSE h.AttemptCount END
+        JOIN @Policy p
+            ON p.PolicyType = CASE WHEN EXISTS (SELECT 1 FROM @Policy q WHERE q.PolicyType = LOWER(h.Type))
+                                   THEN LOWER(h.Type) ELSE '' END
+        JOIN @Backoff b
+            ON b.PolicyType = p.PolicyType
+           AND b.Step = CASE WHEN h.AttemptCount < 1 THEN 1
+                             WHEN h.AttemptCount > p.Steps THEN p.Steps
+                             ELSE h.AttemptCount END
         WHERE h.Status = 2 AND h.HeartbeatUtc < @Limit
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
         IF EXISTS (SELECT 1 FROM @Todo)
         BEGIN
             -- What was read is decided; each statement repeats the whole predicate, and what no longer matches is left to a later
-            --   call.
+            -- call.
             UPDATE chokaq.JobsHot
             SET Status = 0, WorkerId = NULL, FetchRequest = NULL, HeartbeatUtc = NULL, StartedAtUtc = NULL,
                 AttemptCount = AttemptCount - (SELECT t.Refund FROM @Todo t WHERE t.JobId = Id AND t.Lease = LeaseNumber),
@@ -133,17 +144,14 @@ BEGIN
             IF EXISTS (SELECT 1 FROM @Todo WHERE NewStatus > 0)
                 DELETE FROM chokaq.JobsHot
                 OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Status, deleted.Priority, deleted.DueAtUtc,
-                    deleted.LeaseNumber,
-                       deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc,
-                           deleted.CancelRequestedAtUtc,
-                       deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc, deleted.AgeFromUtc, deleted.KeyScope,
-                           deleted.PayloadHash,
-                       deleted.IdempotencyKey, deleted.OwnerLogin, deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
+                       deleted.LeaseNumber, deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc,
+                       deleted.CancelRequestedAtUtc, deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc,
+                       deleted.AgeFromUtc, deleted.KeyScope, deleted.PayloadHash, deleted.IdempotencyKey, deleted.OwnerLogin,
+                       deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
                 INTO @Moved
                     (JobId, Queue, Type, Status, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
                      CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
-                         IdempotencyKey, OwnerLogin,
-                     CreatedBy, Tags, Headers, Payload)
+                     IdempotencyKey, OwnerLogin, CreatedBy, Tags, Headers, Payload)
                 FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
                 WHERE Status = 2 AND HeartbeatUtc < @Limit AND Id IN (SELECT TOP (1000) t.JobId FROM @Todo t
                     WHERE t.NewStatus > 0 ORDER BY t.JobId)
@@ -157,15 +165,13 @@ BEGIN
                 OPTION (LOOP JOIN, MAXDOP 1);
             INSERT INTO chokaq.JobsDLQ
                 (Id, Queue, Type, Status, FailureReason, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId,
-                    StartedAtUtc,
-                 FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
-                     IdempotencyKey,
-                 OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers, Payload)
+                 StartedAtUtc, FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope,
+                 PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers,
+                 Payload)
             SELECT m.JobId, m.Queue, m.Type, t.NewStatus, t.Reason, m.Priority, m.DueAtUtc, m.LeaseNumber, m.AttemptCount,
-                m.CrashCount + t.Crash, m.WorkerId,
-                   m.StartedAtUtc, @Now, m.CancelRequestedAtUtc, m.Progress, m.CreatedAtUtc, m.ScheduledAtUtc, m.AgeFromUtc,
-                       m.KeyScope,
-                   m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags, CASE WHEN t.Crash = 1 OR t.Reason = 7
+                   m.CrashCount + t.Crash, m.WorkerId, m.StartedAtUtc, @Now, m.CancelRequestedAtUtc, m.Progress, m.CreatedAtUtc,
+                   m.ScheduledAtUtc, m.AgeFromUtc, m.KeyScope, m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags,
+                   CASE WHEN t.Crash = 1 OR t.Reason = 7
                        OR t.Silent = -1 THEN N'WorkerDied' END, CASE WHEN t.Crash = 1 OR t.Reason = 7
                        OR t.Silent = -1 THEN CONCAT(N'no heartbeat for ', t.Silent, N' ms from its worker') END, NULL, m.Headers,
                        m.Payload
@@ -174,8 +180,8 @@ BEGIN
             WHERE JobId IN (SELECT m.JobId FROM @Moved m) AND WorkerId IN (SELECT m.WorkerId FROM @Moved m);
             -- Silent = -1 marks a culprit that was also cancelled: it overran, whatever it ends as.
             INSERT INTO chokaq.JobAttempts (JobId, LeaseNumber, AtUtc, WorkerId, FailureReason, ErrorType, ErrorMessage, Trace)
-            SELECT t.JobId, t.Lease, @Now, t.Owner, t.Reason, N'WorkerDied', CONCAT(N'no heartbeat for ', t.Silent,
-                N' ms from its worker'), NULL
+            SELECT t.JobId, t.Lease, @Now, t.Owner, t.Reason, N'WorkerDied',
+                   CONCAT(N'no heartbeat for ', t.Silent, N' ms from its worker'), NULL
             FROM @Todo t
             WHERE (t.Crash = 1 OR t.Reason = 7 OR t.Silent = -1)
               AND (EXISTS (SELECT 1 FROM @Back x WHERE x.JobId = t.JobId) OR EXISTS (SELECT 1 FROM @Moved m
@@ -205,11 +211,9 @@ BEGIN
             WHERE t.Crash = 1
             GROUP BY x.BackQueue, t.Reason;
             UPDATE chokaq.MetricBuckets
-            SET JobCount = JobCount + c.N,
-                Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3, Lag4 = Lag4 + c.L4,
-                    Lag5 = Lag5 + c.L5,
-                Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8, Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10,
-                    Lag11 = Lag11 + c.L11
+            SET JobCount = JobCount + c.N, Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3,
+                Lag4 = Lag4 + c.L4, Lag5 = Lag5 + c.L5, Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8,
+                Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10, Lag11 = Lag11 + c.L11
             FROM @Count c
             WHERE Slot = @Slot AND Seconds = 1 AND StartUtc = @Second AND Queue = c.SumQueue AND Outcome = c.SumOutcome
                 AND FailureReason = c.SumReason;

@@ -7,8 +7,8 @@ GO
 --   l: lease, k: key (mapped), t: time to live in ms}, no key repeated, at most 1,000.
 -- A key is free when nobody holds it or what is there has expired; a job enters its own claim again, under the same lease or a newer
 -- one. A job that is not Processing under the lease claims nothing.
--- Result: Number, Answer (0 stale: the lease is lost, 1 claimed, 2 busy: another job's unfinished run, 3 done), HolderId, ExpiresInMs
---   (null: never), Result (of a completed run).
+-- Result: Number, Answer (0 stale: the lease is lost, 1 claimed, 2 busy: another job's unfinished run, 3 done), HolderId,
+--   ExpiresInMs (null: never), Result (of a completed run).
 -- Table order: JobsHot (read), RunClaims.
 CREATE OR ALTER PROCEDURE chokaq.ClaimRuns
     @WorkerId char(26),
@@ -44,16 +44,18 @@ BEGIN
             UPDATE chokaq.RunClaims
             SET JobId = s.AskedId, LeaseNumber = s.Lease, WorkerId = @WorkerId, State = 'running', ClaimedAtUtc = @Now,
                 DoneAtUtc = NULL, Result = NULL,
-                ExpiresAtUtc = DATEADD(MILLISECOND, CAST(s.TtlMs % 1000 AS int), DATEADD(SECOND,
-                    CAST(s.TtlMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(s.TtlMs / 86400000 AS int), @Now)))
+                ExpiresAtUtc = DATEADD(MILLISECOND, CAST(s.TtlMs % 1000 AS int),
+                               DATEADD(SECOND, CAST(s.TtlMs / 1000 % 86400 AS int),
+                               DATEADD(DAY, CAST(s.TtlMs / 86400000 AS int), @Now)))
             FROM @Set s
             WHERE ClaimKey = s.AskedKey AND s.Holds = 1
               AND (ExpiresAtUtc <= @Now OR (State = 'running' AND JobId = s.AskedId AND LeaseNumber <= s.Lease))
             OPTION (LOOP JOIN, MAXDOP 1);
             INSERT INTO chokaq.RunClaims (ClaimKey, JobId, LeaseNumber, WorkerId, State, ClaimedAtUtc, ExpiresAtUtc)
             SELECT s.AskedKey, s.AskedId, s.Lease, @WorkerId, 'running', @Now,
-                DATEADD(MILLISECOND, CAST(s.TtlMs % 1000 AS int), DATEADD(SECOND,
-                    CAST(s.TtlMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(s.TtlMs / 86400000 AS int), @Now)))
+                   DATEADD(MILLISECOND, CAST(s.TtlMs % 1000 AS int),
+                   DATEADD(SECOND, CAST(s.TtlMs / 1000 % 86400 AS int),
+                   DATEADD(DAY, CAST(s.TtlMs / 86400000 AS int), @Now)))
             FROM @Set s
             WHERE s.Holds = 1 AND NOT EXISTS (SELECT 1 FROM chokaq.RunClaims c WHERE c.ClaimKey = s.AskedKey);
             COMMIT TRANSACTION;

@@ -1,11 +1,11 @@
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
--- ForceCircuit: order the circuits of a type to be open or closed everywhere, or to follow their own rule again, with an AuditLog row
---   holding before and after in the same transaction; by its RequestId a repeat of the call changes nothing.
+-- ForceCircuit: order the circuits of a type to be open or closed everywhere, or to follow their own rule again, with an AuditLog
+--   row holding before and after in the same transaction; by its RequestId a repeat of the call changes nothing.
 -- Called by: operators.
--- Parameters: @TypeKey in lower case; @Forced 0 none, 1 open, 2 closed; @Actor; @Reason (empty: none); @RequestId a ULID of this call,
---   the same when it is repeated (empty: none).
+-- Parameters: @TypeKey in lower case; @Forced 0 none, 1 open, 2 closed; @Actor; @Reason (empty: none); @RequestId a ULID of this
+--   call, the same when it is repeated (empty: none).
 -- Result: TypeKey, Forced, Actor, Reason, AtUtc, OrderNumber of the order that stands now.
 -- Table order: CircuitOrders (the ticket first), AuditLog.
 CREATE OR ALTER PROCEDURE chokaq.ForceCircuit

@@ -42,11 +42,10 @@ BEGIN
            h.AttemptCount AS AttemptCount, h.CrashCount AS CrashCount, h.LeaseNumber AS LeaseNumber, h.CreatedAtUtc AS CreatedAtUtc,
            h.DueAtUtc AS DueAtUtc, h.StartedAtUtc AS StartedAtUtc, h.FailedAtUtc AS FinishedAtUtc,
            CAST(NULL AS bigint) AS DurationMs, h.WorkerId AS WorkerId, CAST(NULL AS datetime2(3)) AS HeartbeatUtc,
-               h.Progress AS Progress,
-           h.Tags AS Tags, h.CreatedBy AS CreatedBy, h.OwnerLogin AS OwnerLogin, h.IdempotencyKey AS IdempotencyKey,
-           h.KeyScope AS KeyScope, h.CancelRequestedAtUtc AS CancelRequestedAtUtc, h.FailureReason AS FailureReason,
-           h.ErrorType AS ErrorType, h.ErrorMessage AS ErrorMessage,
-           h.Payload AS Payload, h.Headers AS Headers, (SELECT n.Note FROM chokaq.JobNotes n WHERE n.JobId = h.Id) AS Note
+           h.Progress AS Progress, h.Tags AS Tags, h.CreatedBy AS CreatedBy, h.OwnerLogin AS OwnerLogin,
+           h.IdempotencyKey AS IdempotencyKey, h.KeyScope AS KeyScope, h.CancelRequestedAtUtc AS CancelRequestedAtUtc,
+           h.FailureReason AS FailureReason, h.ErrorType AS ErrorType, h.ErrorMessage AS ErrorMessage, h.Payload AS Payload,
+           h.Headers AS Headers, (SELECT n.Note FROM chokaq.JobNotes n WHERE n.JobId = h.Id) AS Note
     FROM chokaq.JobsDLQ h WHERE h.Id = @JobId AND (@OwnOnly = 0 OR h.OwnerLogin = @Login);
     IF @@ROWCOUNT > 0 RETURN;
     SELECT 'hot' AS Pillar, h.Id AS Id, h.Status AS Status, h.Queue AS Queue, h.Type AS Type, h.Priority AS Priority,

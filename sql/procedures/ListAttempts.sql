@@ -13,8 +13,7 @@ BEGIN
     SET NOCOUNT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     SELECT TOP (1000) a.JobId AS JobId, a.LeaseNumber AS LeaseNumber, a.AtUtc AS AtUtc, a.WorkerId AS WorkerId,
-        a.FailureReason AS FailureReason,
-           a.ErrorType AS ErrorType, a.ErrorMessage AS ErrorMessage, a.Trace AS Trace
+           a.FailureReason AS FailureReason, a.ErrorType AS ErrorType, a.ErrorMessage AS ErrorMessage, a.Trace AS Trace
     FROM chokaq.JobAttempts a
     WHERE a.JobId = @JobId
     ORDER BY a.LeaseNumber;

@@ -5,8 +5,7 @@ GO
 -- Called by: operators.
 -- Parameters: @Ended 1: ended ones too.
 -- Result: WorkerId, Queue, Host, Pid, Version, Slot, MaxWorkers, StartedAtUtc, HeartbeatUtc, HeartbeatAgeMs, EndedAtUtc,
---   EndedCause, Running,
---   Buffered, LoopLagMs, MemoryKb, DrainAtUtc.
+--   EndedCause, Running, Buffered, LoopLagMs, MemoryKb, DrainAtUtc.
 -- Table order: Workers.
 CREATE OR ALTER PROCEDURE chokaq.ListWorkers
     @Ended bit
@@ -19,8 +18,7 @@ BEGIN
            w.MaxWorkers AS MaxWorkers, w.StartedAtUtc AS StartedAtUtc, w.HeartbeatUtc AS HeartbeatUtc,
            CASE WHEN w.HeartbeatUtc < @Now THEN DATEDIFF_BIG(MILLISECOND, w.HeartbeatUtc, @Now) ELSE 0 END AS HeartbeatAgeMs,
            w.EndedAtUtc AS EndedAtUtc, w.EndedCause AS EndedCause, w.Running AS Running, w.Buffered AS Buffered,
-               w.LoopLagMs AS LoopLagMs,
-           w.MemoryKb AS MemoryKb, w.DrainAtUtc AS DrainAtUtc
+           w.LoopLagMs AS LoopLagMs, w.MemoryKb AS MemoryKb, w.DrainAtUtc AS DrainAtUtc
     FROM chokaq.Workers w
     WHERE @Ended = 1 OR w.EndedAtUtc IS NULL
     ORDER BY w.StartedAtUtc DESC, w.WorkerId DESC;

@@ -19,8 +19,9 @@ BEGIN
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Limit datetime2(3);
     DECLARE @Old TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
     DECLARE @Gone TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
-    SET @Limit = DATEADD(MILLISECOND, CAST((-@OlderThanMs) % 1000 AS int), DATEADD(SECOND,
-        CAST((-@OlderThanMs) / 1000 % 86400 AS int), DATEADD(DAY, CAST((-@OlderThanMs) / 86400000 AS int), @Now)));
+    SET @Limit = DATEADD(MILLISECOND, CAST((-@OlderThanMs) % 1000 AS int),
+                 DATEADD(SECOND, CAST((-@OlderThanMs) / 1000 % 86400 AS int),
+                 DATEADD(DAY, CAST((-@OlderThanMs) / 86400000 AS int), @Now)));
     IF @Size > 1000 SET @Size = 1000;
     IF @Queue <> ''
         INSERT @Old (JobId)

@@ -3,8 +3,8 @@ SET ANSI_NULLS ON;
 GO
 -- PurgeLeftovers: delete what belongs to no job any more: expired window keys whose job is not live, workers that ended (or were
 --   last heard of) over 7 days ago, minute buckets older than 30 days (second buckets go with RollUp), what ended workers said of
---   their circuits, markers of completed runs that have expired, claims of unfinished runs that expired over a day ago (until then a
---   holder that comes back may renew its own).
+--   their circuits, markers of completed runs that have expired, claims of unfinished runs that expired over a day ago (until then
+--   a holder that comes back may renew its own).
 -- Called by: the maintenance leader.
 -- Parameters: @Size rows of a kind at most (1 … 1,000).
 -- Result: Purged, of all kinds.

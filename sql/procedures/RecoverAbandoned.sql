@@ -5,8 +5,7 @@ GO
 --   for).
 -- Called by: the maintenance leader; safe with two.
 -- Parameters: @Slot the caller's slot of the outcome counters; @Queue; @TimeoutMs since the last heartbeat of the lease;
---   @AfterWorker and
---   @AfterId where the page starts (empty: at the beginning).
+--   @AfterWorker and @AfterId where the page starts (empty: at the beginning).
 -- Result: Pending, Zombies, Poisoned, Failed, Cancelled, Done, NextWorker, NextId (null: that was the last page).
 -- Table order: JobsHot, JobsDLQ, CancelRequests, JobAttempts, MetricBuckets.
 CREATE OR ALTER PROCEDURE chokaq.RecoverAbandoned
@@ -23,7 +22,8 @@ BEGIN
     SET DEADLOCK_PRIORITY LOW;
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Done bit = 1, @Limit datetime2(3);
     DECLARE @NextWorker char(26), @NextId char(26);
-    DECLARE @Page TABLE (PageWorker char(26) COLLATE Latin1_General_BIN2 NOT NULL,
+    DECLARE @Page TABLE (
+        PageWorker char(26) COLLATE Latin1_General_BIN2 NOT NULL,
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
     DECLARE @Todo TABLE (
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Lease int NOT NULL, OldStatus tinyint NOT NULL,
@@ -38,21 +38,20 @@ BEGIN
         DueAtUtc datetime2(3) NOT NULL, LeaseNumber int NOT NULL, AttemptCount int NOT NULL, CrashCount int NOT NULL,
         WorkerId char(26) COLLATE Latin1_General_BIN2 NULL, StartedAtUtc datetime2(3) NULL, CancelRequestedAtUtc datetime2(3) NULL,
         Progress tinyint NULL, CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NULL,
-            AgeFromUtc datetime2(3) NOT NULL,
-        KeyScope tinyint NOT NULL, PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL,
+        AgeFromUtc datetime2(3) NOT NULL, KeyScope tinyint NOT NULL, PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL,
         IdempotencyKey nvarchar(255) COLLATE Latin1_General_BIN2 NULL, OwnerLogin nvarchar(128) NULL, CreatedBy nvarchar(100) NULL,
         Tags nvarchar(1000) NULL, Headers varchar(4000) COLLATE Latin1_General_BIN2 NULL,
         Payload varchar(max) COLLATE Latin1_General_BIN2 NOT NULL);
     DECLARE @Count TABLE (
         SumQueue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL, SumOutcome tinyint NOT NULL, SumReason int NOT NULL,
-            N bigint NOT NULL,
-        L0 int NOT NULL, L1 int NOT NULL, L2 int NOT NULL, L3 int NOT NULL, L4 int NOT NULL, L5 int NOT NULL,
+        N bigint NOT NULL, L0 int NOT NULL, L1 int NOT NULL, L2 int NOT NULL, L3 int NOT NULL, L4 int NOT NULL, L5 int NOT NULL,
         L6 int NOT NULL, L7 int NOT NULL, L8 int NOT NULL, L9 int NOT NULL, L10 int NOT NULL, L11 int NOT NULL,
         PRIMARY KEY (SumQueue, SumOutcome, SumReason));
     -- Rounded down: datetime2(0) would round half a second up.
     SET @Second = DATEADD(MILLISECOND, -DATEPART(MILLISECOND, @Now), @Now);
-    SET @Limit = DATEADD(MILLISECOND, CAST((-@TimeoutMs) % 1000 AS int), DATEADD(SECOND, CAST((-@TimeoutMs) / 1000 % 86400 AS int),
-        DATEADD(DAY, CAST((-@TimeoutMs) / 86400000 AS int), @Now)));
+    SET @Limit = DATEADD(MILLISECOND, CAST((-@TimeoutMs) % 1000 AS int),
+                 DATEADD(SECOND, CAST((-@TimeoutMs) / 1000 % 86400 AS int),
+                 DATEADD(DAY, CAST((-@TimeoutMs) / 86400000 AS int), @Now)));
     -- A page of leases by (worker, id), from the lease index alone: rows that may not be touched cannot fill it for ever.
     INSERT @Page (PageWorker, JobId)
     SELECT TOP (1000) WorkerId, Id FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Lease))
@@ -67,14 +66,14 @@ BEGIN
         INSERT @Todo (JobId, Lease, OldStatus, Owner, Cancelled, Silent, NewStatus, Reason, DueUtc, Refund, Crash)
         SELECT h.Id, h.LeaseNumber, h.Status, h.WorkerId, CASE WHEN h.CancelRequestedAtUtc IS NULL THEN 0 ELSE 1 END, NULL,
                CASE WHEN h.CancelRequestedAtUtc IS NULL THEN 0 ELSE 5 END, CASE WHEN h.CancelRequestedAtUtc IS NOT NULL THEN 1 END,
-                   NULL, 0, 0
+               NULL, 0, 0
         FROM @Page p JOIN chokaq.JobsHot h WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK) ON h.Id = p.JobId
         WHERE h.Status = 1 AND h.HeartbeatUtc < @Limit
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
         IF EXISTS (SELECT 1 FROM @Todo)
         BEGIN
             -- What was read is decided; each statement repeats the whole predicate, and what no longer matches is left to a later
-            --   call.
+            -- call.
             UPDATE chokaq.JobsHot
             SET Status = 0, WorkerId = NULL, FetchRequest = NULL, HeartbeatUtc = NULL, StartedAtUtc = NULL,
                 AttemptCount = AttemptCount - (SELECT t.Refund FROM @Todo t WHERE t.JobId = Id AND t.Lease = LeaseNumber),
@@ -92,17 +91,14 @@ BEGIN
             IF EXISTS (SELECT 1 FROM @Todo WHERE NewStatus > 0)
                 DELETE FROM chokaq.JobsHot
                 OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Status, deleted.Priority, deleted.DueAtUtc,
-                    deleted.LeaseNumber,
-                       deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc,
-                           deleted.CancelRequestedAtUtc,
-                       deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc, deleted.AgeFromUtc, deleted.KeyScope,
-                           deleted.PayloadHash,
-                       deleted.IdempotencyKey, deleted.OwnerLogin, deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
+                       deleted.LeaseNumber, deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc,
+                       deleted.CancelRequestedAtUtc, deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc,
+                       deleted.AgeFromUtc, deleted.KeyScope, deleted.PayloadHash, deleted.IdempotencyKey, deleted.OwnerLogin,
+                       deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
                 INTO @Moved
                     (JobId, Queue, Type, Status, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
                      CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
-                         IdempotencyKey, OwnerLogin,
-                     CreatedBy, Tags, Headers, Payload)
+                     IdempotencyKey, OwnerLogin, CreatedBy, Tags, Headers, Payload)
                 FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
                 WHERE Status = 1 AND HeartbeatUtc < @Limit AND Id IN (SELECT TOP (1000) t.JobId FROM @Todo t
                     WHERE t.NewStatus > 0 ORDER BY t.JobId)
@@ -116,15 +112,13 @@ BEGIN
                 OPTION (LOOP JOIN, MAXDOP 1);
             INSERT INTO chokaq.JobsDLQ
                 (Id, Queue, Type, Status, FailureReason, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId,
-                    StartedAtUtc,
-                 FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
-                     IdempotencyKey,
-                 OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers, Payload)
+                 StartedAtUtc, FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope,
+                 PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers,
+                 Payload)
             SELECT m.JobId, m.Queue, m.Type, t.NewStatus, t.Reason, m.Priority, m.DueAtUtc, m.LeaseNumber, m.AttemptCount,
-                m.CrashCount + t.Crash, m.WorkerId,
-                   m.StartedAtUtc, @Now, m.CancelRequestedAtUtc, m.Progress, m.CreatedAtUtc, m.ScheduledAtUtc, m.AgeFromUtc,
-                       m.KeyScope,
-                   m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags, CASE WHEN t.Crash = 1 OR t.Reason = 7
+                   m.CrashCount + t.Crash, m.WorkerId, m.StartedAtUtc, @Now, m.CancelRequestedAtUtc, m.Progress, m.CreatedAtUtc,
+                   m.ScheduledAtUtc, m.AgeFromUtc, m.KeyScope, m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags,
+                   CASE WHEN t.Crash = 1 OR t.Reason = 7
                        OR t.Silent = -1 THEN N'' END, CASE WHEN t.Crash = 1 OR t.Reason = 7
                        OR t.Silent = -1 THEN N'' END, NULL, m.Headers, m.Payload
             FROM @Moved m JOIN @Todo t ON t.JobId = m.JobId;
@@ -162,11 +156,9 @@ BEGIN
             WHERE t.Crash = 1
             GROUP BY x.BackQueue, t.Reason;
             UPDATE chokaq.MetricBuckets
-            SET JobCount = JobCount + c.N,
-                Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3, Lag4 = Lag4 + c.L4,
-                    Lag5 = Lag5 + c.L5,
-                Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8, Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10,
-                    Lag11 = Lag11 + c.L11
+            SET JobCount = JobCount + c.N, Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3,
+                Lag4 = Lag4 + c.L4, Lag5 = Lag5 + c.L5, Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8,
+                Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10, Lag11 = Lag11 + c.L11
             FROM @Count c
             WHERE Slot = @Slot AND Seconds = 1 AND StartUtc = @Second AND Queue = c.SumQueue AND Outcome = c.SumOutcome
                 AND FailureReason = c.SumReason;

@@ -36,8 +36,7 @@ BEGIN
                 WHERE NOT EXISTS (SELECT 1 FROM chokaq.Workers x WHERE x.EndedAtUtc IS NULL AND x.Slot = c.Slot);
                 INSERT INTO chokaq.Workers
                     (WorkerId, Queue, Slot, Host, Pid, Version, MaxWorkers, LastRequest, StartedAtUtc, HeartbeatUtc, Running,
-                        Buffered,
-                     LoopLagMs, MemoryKb)
+                     Buffered, LoopLagMs, MemoryKb)
                 VALUES (@WorkerId, @Queue, @Slot, @Host, @Pid, @Version, @MaxWorkers, 0, @Now, @Now, 0, 0, 0, 0);
             END;
             COMMIT TRANSACTION;

@@ -2,15 +2,13 @@ SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
 -- ReleaseWorker: a worker has ended; what it held goes where the cause of its death says (design: crash policy). Marks the worker
---   ended
---   first, so that a fetch of it that arrives later claims nothing. Needs no leadership; safe to repeat and with two callers.
+--   ended first, so that a fetch of it that arrives later claims nothing. Needs no leadership; safe to repeat and with two callers.
 -- Called by: the maintenance process that holds the death notice.
 -- Parameters: @Slot the caller's slot of the outcome counters; @WorkerId the ended one; @Queue its queue, when the registry does
---   not know
---   it; @Cause crash, limit or shutdown; @Notice one line for people; @Culprits JSON array of {i: id, l: lease} of jobs past
---   their hard
---   limit; @Policies JSON array of {t: type key in lower case or '' for the rest, c: 1 when a crash may be retried, l: crash limit,
---   m: most attempts, a: age limit in ms or absent, k: how many backoff steps}; @Backoffs JSON array of {t, n: step from 1, d: ms}.
+--   not know it; @Cause crash, limit or shutdown; @Notice one line for people; @Culprits JSON array of {i: id, l: lease} of jobs
+--   past their hard limit; @Policies JSON array of {t: type key in lower case or '' for the rest, c: 1 when a crash may be retried,
+--   l: crash limit, m: most attempts, a: age limit in ms or absent, k: how many backoff steps}; @Backoffs JSON array of {t, n: step
+--   from 1, d: ms}.
 -- Result: Pending, Zombies, Poisoned, Failed, Cancelled (how many went where), Done (0: more than 1,000 leases, call again).
 -- Table order: Workers (its own transaction), JobsHot, JobsDLQ, CancelRequests, JobAttempts, MetricBuckets.
 CREATE OR ALTER PROCEDURE chokaq.ReleaseWorker
@@ -34,7 +32,7 @@ BEGIN
     DECLARE @Ids TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
     DECLARE @Culprit TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL, Lease int NOT NULL, PRIMARY KEY (JobId, Lease));
     -- One policy per type key (lower case) and one under '' for the rest; delays per number of attempts started, the last one
-    --   repeats.
+    -- repeats.
     DECLARE @Policy TABLE (
         PolicyType varchar(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, MayRetry bit NOT NULL, CrashLimit int NOT NULL,
         MaxAttempts int NOT NULL, MaxAgeMs bigint NULL, Steps int NOT NULL);
@@ -54,15 +52,13 @@ BEGIN
         DueAtUtc datetime2(3) NOT NULL, LeaseNumber int NOT NULL, AttemptCount int NOT NULL, CrashCount int NOT NULL,
         WorkerId char(26) COLLATE Latin1_General_BIN2 NULL, StartedAtUtc datetime2(3) NULL, CancelRequestedAtUtc datetime2(3) NULL,
         Progress tinyint NULL, CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NULL,
-            AgeFromUtc datetime2(3) NOT NULL,
-        KeyScope tinyint NOT NULL, PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL,
+        AgeFromUtc datetime2(3) NOT NULL, KeyScope tinyint NOT NULL, PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL,
         IdempotencyKey nvarchar(255) COLLATE Latin1_General_BIN2 NULL, OwnerLogin nvarchar(128) NULL, CreatedBy nvarchar(100) NULL,
         Tags nvarchar(1000) NULL, Headers varchar(4000) COLLATE Latin1_General_BIN2 NULL,
         Payload varchar(max) COLLATE Latin1_General_BIN2 NOT NULL);
     DECLARE @Count TABLE (
         SumQueue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL, SumOutcome tinyint NOT NULL, SumReason int NOT NULL,
-            N bigint NOT NULL,
-        L0 int NOT NULL, L1 int NOT NULL, L2 int NOT NULL, L3 int NOT NULL, L4 int NOT NULL, L5 int NOT NULL,
+        N bigint NOT NULL, L0 int NOT NULL, L1 int NOT NULL, L2 int NOT NULL, L3 int NOT NULL, L4 int NOT NULL, L5 int NOT NULL,
         L6 int NOT NULL, L7 int NOT NULL, L8 int NOT NULL, L9 int NOT NULL, L10 int NOT NULL, L11 int NOT NULL,
         PRIMARY KEY (SumQueue, SumOutcome, SumReason));
     -- Rounded down: datetime2(0) would round half a second up.
@@ -104,29 +100,41 @@ BEGIN
         IF @Cause = 'crash'
             INSERT @Todo (JobId, Lease, OldStatus, Owner, Cancelled, Silent, NewStatus, Reason, DueUtc, Refund, Crash)
             SELECT h.Id, h.LeaseNumber, h.Status, h.WorkerId, CASE WHEN h.CancelRequestedAtUtc IS NULL THEN 0 ELSE 1 END, NULL,
-                CASE WHEN h.CancelRequestedAtUtc IS NOT NULL THEN 5
-                WHEN h.CrashCount + 1 >= p.CrashLimit THEN 6
-                WHEN p.MayRetry = 0 OR h.AttemptCount >= p.MaxAttempts THEN 6
-                WHEN (p.MaxAgeMs IS NOT NULL AND DATEADD(MILLISECOND, CAST(p.MaxAgeMs % 1000 AS int), DATEADD(SECOND,
-                    CAST(p.MaxAgeMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(p.MaxAgeMs / 86400000 AS int),
-                    h.AgeFromUtc))) < DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int), DATEADD(SECOND,
-                    CAST(b.DelayMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now)))) THEN 4
-                ELSE 0 END,
-                CASE WHEN h.CancelRequestedAtUtc IS NOT NULL THEN 1
-                WHEN h.CrashCount + 1 >= p.CrashLimit THEN 11
-                WHEN p.MayRetry = 0 OR h.AttemptCount >= p.MaxAttempts THEN 2
-                WHEN (p.MaxAgeMs IS NOT NULL AND DATEADD(MILLISECOND, CAST(p.MaxAgeMs % 1000 AS int), DATEADD(SECOND,
-                    CAST(p.MaxAgeMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(p.MaxAgeMs / 86400000 AS int),
-                    h.AgeFromUtc))) < DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int), DATEADD(SECOND,
-                    CAST(b.DelayMs / 1000 % 86400 AS int), DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now)))) THEN 10
-                ELSE 2 END,
-                DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int), DATEADD(SECOND, CAST(b.DelayMs / 1000 % 86400 AS int),
-                    DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now))), 0, 1
+                   CASE WHEN h.CancelRequestedAtUtc IS NOT NULL THEN 5
+                        WHEN h.CrashCount + 1 >= p.CrashLimit THEN 6
+                        WHEN p.MayRetry = 0 OR h.AttemptCount >= p.MaxAttempts THEN 6
+                        WHEN (p.MaxAgeMs IS NOT NULL
+                              AND DATEADD(MILLISECOND, CAST(p.MaxAgeMs % 1000 AS int),
+                                  DATEADD(SECOND, CAST(p.MaxAgeMs / 1000 % 86400 AS int),
+                                  DATEADD(DAY, CAST(p.MaxAgeMs / 86400000 AS int), h.AgeFromUtc)))
+                                < DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int),
+                                  DATEADD(SECOND, CAST(b.DelayMs / 1000 % 86400 AS int),
+                                  DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now)))) THEN 4
+                        ELSE 0 END,
+                   CASE WHEN h.CancelRequestedAtUtc IS NOT NULL THEN 1
+                        WHEN h.CrashCount + 1 >= p.CrashLimit THEN 11
+                        WHEN p.MayRetry = 0 OR h.AttemptCount >= p.MaxAttempts THEN 2
+                        WHEN (p.MaxAgeMs IS NOT NULL
+                              AND DATEADD(MILLISECOND, CAST(p.MaxAgeMs % 1000 AS int),
+                                  DATEADD(SECOND, CAST(p.MaxAgeMs / 1000 % 86400 AS int),
+                                  DATEADD(DAY, CAST(p.MaxAgeMs / 86400000 AS int), h.AgeFromUtc)))
+                                < DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int),
+                                  DATEADD(SECOND, CAST(b.DelayMs / 1000 % 86400 AS int),
+                                  DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now)))) THEN 10
+                        ELSE 2 END,
+                   DATEADD(MILLISECOND, CAST(b.DelayMs % 1000 AS int),
+                   DATEADD(SECOND, CAST(b.DelayMs / 1000 % 86400 AS int),
+                   DATEADD(DAY, CAST(b.DelayMs / 86400000 AS int), @Now))),
+                   0, 1
             FROM @Ids i JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = i.JobId
-    JOIN @Policy p ON p.PolicyType = CASE WHEN EXISTS (SELECT 1 FROM @Policy q
-        WHERE q.PolicyType = LOWER(h.Type)) THEN LOWER(h.Type) ELSE '' END
-    JOIN @Backoff b ON b.PolicyType = p.PolicyType
-                   AND b.Step = CASE WHEN h.AttemptCount < 1 THEN 1 WHEN h.AttemptCount > p.Steps THEN p.Steps ELSE h.AttemptCount END
+            JOIN @Policy p
+                ON p.PolicyType = CASE WHEN EXISTS (SELECT 1 FROM @Policy q WHERE q.PolicyType = LOWER(h.Type))
+                                       THEN LOWER(h.Type) ELSE '' END
+            JOIN @Backoff b
+                ON b.PolicyType = p.PolicyType
+               AND b.Step = CASE WHEN h.AttemptCount < 1 THEN 1
+                                 WHEN h.AttemptCount > p.Steps THEN p.Steps
+                                 ELSE h.AttemptCount END
             WHERE h.WorkerId = @WorkerId AND h.Status = 2
             OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
         -- What was read is decided; each statement repeats the whole predicate, and what no longer matches is left to a later call.
@@ -146,16 +154,15 @@ BEGIN
         OPTION (LOOP JOIN, MAXDOP 1);
         IF EXISTS (SELECT 1 FROM @Todo WHERE NewStatus > 0)
             DELETE FROM chokaq.JobsHot
-            OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Status, deleted.Priority, deleted.DueAtUtc, deleted.LeaseNumber,
-                   deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc, deleted.CancelRequestedAtUtc,
-                   deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc, deleted.AgeFromUtc, deleted.KeyScope,
-                       deleted.PayloadHash,
-                   deleted.IdempotencyKey, deleted.OwnerLogin, deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
+            OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Status, deleted.Priority, deleted.DueAtUtc,
+                   deleted.LeaseNumber, deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc,
+                   deleted.CancelRequestedAtUtc, deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc,
+                   deleted.AgeFromUtc, deleted.KeyScope, deleted.PayloadHash, deleted.IdempotencyKey, deleted.OwnerLogin,
+                   deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
             INTO @Moved
                 (JobId, Queue, Type, Status, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
                  CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey,
-                     OwnerLogin,
-                 CreatedBy, Tags, Headers, Payload)
+                 OwnerLogin, CreatedBy, Tags, Headers, Payload)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
             WHERE Status IN (1, 2) AND Id IN (SELECT TOP (1000) t.JobId FROM @Todo t WHERE t.NewStatus > 0 ORDER BY t.JobId)
               AND EXISTS (SELECT 1 FROM @Todo t WHERE t.JobId = Id AND t.Lease = LeaseNumber AND t.OldStatus = Status
@@ -168,14 +175,12 @@ BEGIN
             OPTION (LOOP JOIN, MAXDOP 1);
         INSERT INTO chokaq.JobsDLQ
             (Id, Queue, Type, Status, FailureReason, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId,
-                StartedAtUtc,
-             FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
-                 IdempotencyKey,
-             OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers, Payload)
+             StartedAtUtc, FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope,
+             PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers, Payload)
         SELECT m.JobId, m.Queue, m.Type, t.NewStatus, t.Reason, m.Priority, m.DueAtUtc, m.LeaseNumber, m.AttemptCount,
-            m.CrashCount + t.Crash, m.WorkerId,
-               m.StartedAtUtc, @Now, m.CancelRequestedAtUtc, m.Progress, m.CreatedAtUtc, m.ScheduledAtUtc, m.AgeFromUtc, m.KeyScope,
-               m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags, CASE WHEN t.Crash = 1 OR t.Reason = 7
+               m.CrashCount + t.Crash, m.WorkerId, m.StartedAtUtc, @Now, m.CancelRequestedAtUtc, m.Progress, m.CreatedAtUtc,
+               m.ScheduledAtUtc, m.AgeFromUtc, m.KeyScope, m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags,
+               CASE WHEN t.Crash = 1 OR t.Reason = 7
                    OR t.Silent = -1 THEN @Error END, CASE WHEN t.Crash = 1 OR t.Reason = 7
                    OR t.Silent = -1 THEN @Notice END, NULL, m.Headers, m.Payload
         FROM @Moved m JOIN @Todo t ON t.JobId = m.JobId;
@@ -212,10 +217,9 @@ BEGIN
         WHERE t.Crash = 1
         GROUP BY x.BackQueue, t.Reason;
         UPDATE chokaq.MetricBuckets
-        SET JobCount = JobCount + c.N,
-            Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3, Lag4 = Lag4 + c.L4, Lag5 = Lag5 + c.L5,
-            Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8, Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10,
-                Lag11 = Lag11 + c.L11
+        SET JobCount = JobCount + c.N, Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3,
+            Lag4 = Lag4 + c.L4, Lag5 = Lag5 + c.L5, Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8, Lag9 = Lag9 + c.L9,
+            Lag10 = Lag10 + c.L10, Lag11 = Lag11 + c.L11
         FROM @Count c
         WHERE Slot = @Slot AND Seconds = 1 AND StartUtc = @Second AND Queue = c.SumQueue AND Outcome = c.SumOutcome
             AND FailureReason = c.SumReason;

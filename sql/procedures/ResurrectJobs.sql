@@ -140,21 +140,17 @@ BEGIN
                 INSERT @Answer (JobId, Result) SELECT f.JobId, 0 FROM @Found f;
             END;
 
-            -- Where each stands now; Hot again, since a job may be on its way back there.
+            -- Where each stands now, Hot before Archive before DLQ; Hot again, since a job may be on its way back there.
             INSERT @Stands (JobId, Status)
-            SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
-            OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-            INSERT @Stands (JobId, Status)
-            SELECT s.JobId, 3 FROM @Set s JOIN chokaq.JobsArchive h WITH (FORCESEEK) ON h.Id = s.JobId
-            WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
-            OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-            INSERT @Stands (JobId, Status)
-            SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsDLQ h WITH (FORCESEEK) ON h.Id = s.JobId
-            WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
-            OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-            INSERT @Stands (JobId, Status)
-            SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
-            WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
+            SELECT p.JobId, MIN(p.Status)
+            FROM (SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
+                  UNION ALL
+                  SELECT s.JobId, 3 FROM @Set s JOIN chokaq.JobsArchive a WITH (FORCESEEK) ON a.Id = s.JobId
+                  UNION ALL
+                  SELECT s.JobId, d.Status FROM @Set s JOIN chokaq.JobsDLQ d WITH (FORCESEEK) ON d.Id = s.JobId
+                  UNION ALL
+                  SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId) p
+            GROUP BY p.JobId
             OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
 
             INSERT INTO chokaq.AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState, RequestId)

@@ -5,8 +5,7 @@ GO
 -- Called by: every maintenance process before a pass.
 -- Parameters: @WorkerId the caller; @IntervalMs its interval: a holder that has not passed for three of them loses the lead.
 -- Result: Leading, Holder, Term (raised by the database with every change of holder), LastPassAgeMs (of the pass before this one,
---   whoever
---   made it; null: the very first), NowUtc.
+--   whoever made it; null: the very first), NowUtc.
 -- Table order: Leadership.
 CREATE OR ALTER PROCEDURE chokaq.TakeLeadership
     @WorkerId   char(26),
