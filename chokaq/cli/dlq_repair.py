@@ -13,7 +13,7 @@ from chokaq.cli.spread import spread
 
 if TYPE_CHECKING:
     from chokaq.operations import Action, Repaired
-    from chokaq.store.protocol import Session
+    from chokaq.store.protocol import Session, Store
 
 
 def register(group: typer.Typer) -> None:
@@ -41,6 +41,7 @@ def resurrect(
     By filter, and from 25 jobs on, it has to be confirmed. Exit code 1 when a job could not be.
     """
     from chokaq.operations.confirm import Action
+    from chokaq.operations.connect import doorbell
     from chokaq.operations.repair import resurrect_jobs
 
     selection = Selection.of(job_ids, chosen)
@@ -53,7 +54,9 @@ def resurrect(
         selection,
         Action.RESURRECT,
         "resurrected",
-        lambda session, ids: resurrect_jobs(session, ids, operator, edits=edits, without_key=without_key, check=check),
+        lambda store, session, ids: resurrect_jobs(
+            session, ids, operator, edits=edits, without_key=without_key, check=check, ring=doorbell(store)
+        ),
         yes=yes,
     )
 
@@ -83,7 +86,14 @@ def drop(
 
     selection = Selection.of(job_ids, chosen)
     require_reason(operator)
-    _act(common, selection, Action.DROP, "dropped", lambda session, ids: drop_jobs(session, ids, operator), yes=yes)
+    _act(
+        common,
+        selection,
+        Action.DROP,
+        "dropped",
+        lambda _store, session, ids: drop_jobs(session, ids, operator),
+        yes=yes,
+    )
 
 
 def purge(
@@ -102,7 +112,14 @@ def purge(
     from chokaq.operations.repair import purge_jobs
 
     selection = Selection.of(job_ids, chosen)
-    _act(common, selection, Action.PURGE, "purged", lambda session, ids: purge_jobs(session, ids, operator), yes=yes)
+    _act(
+        common,
+        selection,
+        Action.PURGE,
+        "purged",
+        lambda _store, session, ids: purge_jobs(session, ids, operator),
+        yes=yes,
+    )
 
 
 def _act(
@@ -110,7 +127,7 @@ def _act(
     selection: Selection,
     action: "Action",
     done: str,
-    act: "Callable[[Session, list[str]], Repaired]",
+    act: "Callable[[Store, Session, list[str]], Repaired]",
     *,
     yes: bool,
 ) -> None:
@@ -133,8 +150,8 @@ def _act(
     )
     ask(confirmation, yes, [*about, f"This will {action} {len(ids):,} {'job' if len(ids) == 1 else 'jobs'}."])
     if ids:
-        with common.connected() as (_store, session):
-            repaired = act(session, ids)
+        with common.connected() as (store, session):
+            repaired = act(store, session, ids)
     else:
         repaired = Repaired([])
         if not common.as_json:

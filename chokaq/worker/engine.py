@@ -165,6 +165,8 @@ class Engine:
         runners.spawn = lambda index: self._spawn(runners.run(index), f"runner-{index}")
         self._fetcher.pass_on, self._fetcher.listen = self._listener.pass_on, self._listener.hang
         settler.after_set = self._after_set
+        # Handed back for others: those that are idle need not wait for their next poll.
+        settler.handed_back = self._listener.ring_others
         desk.changed = self._changed
         pulse = PulseLane(
             self._store,
@@ -276,12 +278,8 @@ class Engine:
         assert self._desk is not None
         if operation is not Operation.START:
             self._fetcher.lease_ended()
-        if operation in _RETURNS:
-            if self._desk.open:
-                self._fetcher.returned()
-            if operation is Operation.RELEASE:
-                # Handed back for others: those that are idle need not wait for their next poll.
-                self._listener.ring_others()
+        if operation in _RETURNS and self._desk.open:
+            self._fetcher.returned()
         self._desk.pump()
 
     def _heard(self) -> None:

@@ -35,7 +35,7 @@ def test_named_jobs_are_resurrected_and_one_that_could_not_be_ends_with_1(cli: C
     answer = cli("dlq", "resurrect", waiting, "--json", code=1).json
     assert answer == {
         "counts": {"accepted": 0, "wrong_state": 1, "unknown": 0, "key_conflict": 0},
-        "jobs": [{"id": waiting, "result": "wrong_state", "status": "Pending", "holder": None}],
+        "jobs": [{"id": waiting, "result": "wrong_state", "status": "Pending", "holder": None, "queue": None}],
     }
 
 

@@ -160,7 +160,7 @@ class FakeRepairs:
         self.jobs[job_id] = msgspec.structs.replace(
             _edited(job, edits), pillar=Pillar.HOT, status=JobStatus.PENDING, attempt_count=0, idempotency_key=key
         )
-        return RepairAnswer(job_id, "accepted", JobStatus.PENDING)
+        return RepairAnswer(job_id, "accepted", JobStatus.PENDING, queue=job.queue)
 
     def drop_jobs(
         self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, request: str | None = None

@@ -131,7 +131,7 @@ def _changes(edits: Edits) -> tuple[int, bytes, str, str, int]:
 def _answers(targets: Sequence[str], rows: Rows) -> list[RepairAnswer]:
     """One answer per job, in the order of the input; what cannot be an id is unknown."""
     found = {
-        row[0]: RepairAnswer(row[0], RESULTS[row[1]], None if row[2] is None else JobStatus(row[2]), row[3])
+        row[0]: RepairAnswer(row[0], RESULTS[row[1]], None if row[2] is None else JobStatus(row[2]), *row[3:])
         for row in rows
     }
     return [found.get(target) or RepairAnswer(target, UNKNOWN) for target in targets]
