@@ -304,7 +304,11 @@ class Store(Protocol):
         ...
 
     def enqueue_in(self, cursor: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Enqueue on the caller's own cursor (pyodbc or sqlite3), inside its transaction; an autocommit cursor is refused."""
+        """Enqueue on the caller's own cursor (pyodbc or sqlite3), inside its transaction; an autocommit cursor is refused.
+
+        After an error, a timeout of the client included, the caller rolls back (or closes the connection): whether the rows stand
+        in the open transaction is not known.
+        """
         ...
 
     def now(self) -> datetime:
