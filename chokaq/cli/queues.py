@@ -135,7 +135,9 @@ def set_(
     max_workers: Annotated[int | None, typer.Option(help="Concurrent handlers per child: 1 to 10,000.")] = None,
     fleet_max_workers: Annotated[int | None, typer.Option(help="Exact cap over all workers: 1 to 100,000.")] = None,
     execution_timeout: Annotated[str | None, typer.Option(help="1s to 24h.")] = None,
-    zombie_timeout: Annotated[str | None, typer.Option(help="1s to 24h.")] = None,
+    zombie_timeout: Annotated[
+        str | None, typer.Option(help="At least three heartbeats of the queue, at most 24h.")
+    ] = None,
     clear: Annotated[
         list[Override] | None, typer.Option("--clear", help="Let the YAML rule again; repeatable.")
     ] = None,
@@ -161,9 +163,9 @@ def set_(
         if given[option] is not None:
             raise typer.BadParameter(f"--{option} is both set and cleared", param_hint="--clear")
         change[option.replace("-", "_")] = None
-    operator = who(actor, reason)
+    operator, heartbeat = who(actor, reason), common.settings().queue(queue).heartbeat
     with common.connected() as (_store, session):
-        view = set_queue(session, queue, operator, create=create, **change)
+        view = set_queue(session, queue, operator, create=create, heartbeat=heartbeat, **change)
     _print(common, [view])
 
 

@@ -195,8 +195,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     idempotency: IdempotencySettings = IdempotencySettings()
     """The idempotency middleware."""
     redact: tuple[str, ...] = ()
-    """Regular expressions of secrets: what they match in a handler's errors becomes *** before it is stored. (Passwords in URLs
-    and connection strings always do.)"""
+    """Regular expressions of secrets: what they match in a handler's errors becomes *** before it is stored, and in every log
+    line. (Passwords in URLs and connection strings always do.)"""
     log_level: str = "info"
     """Least level that is logged."""
     log_format: Literal["console", "json"] = "console"

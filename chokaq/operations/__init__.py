@@ -4,11 +4,11 @@ from chokaq.operations.actor import By, by, default_actor, require_reason
 from chokaq.operations.audit import AuditPage, list_audit
 from chokaq.operations.circuits import CircuitStatus, force_circuit, list_circuits
 from chokaq.operations.confirm import Action, Confirmation, confirm_jobs, confirm_queue
-from chokaq.operations.connect import connected, find_store
+from chokaq.operations.connect import connected, doorbell, find_store
 from chokaq.operations.edits import PayloadCheck, check_edits, edit_job
 from chokaq.operations.errors import OperationError
 from chokaq.operations.filters import dlq_filter, job_filter
-from chokaq.operations.jobs import JobDetail, cancel_jobs, list_jobs, show_job
+from chokaq.operations.jobs import JobDetail, cancel_jobs, list_jobs, list_stopped, show_job
 from chokaq.operations.queues import (
     QueueDetail,
     activate_queue,
@@ -54,6 +54,7 @@ __all__ = [
     "deactivate_queue",
     "default_actor",
     "dlq_filter",
+    "doorbell",
     "drain_worker",
     "drop_jobs",
     "edit_job",
@@ -64,6 +65,7 @@ __all__ = [
     "list_circuits",
     "list_jobs",
     "list_queues",
+    "list_stopped",
     "list_workers",
     "pause_queue",
     "preview_jobs",

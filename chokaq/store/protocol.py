@@ -51,7 +51,7 @@ from chokaq.store.records import (
     WorkerInfo,
     WorkerView,
 )
-from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, RepairAnswer
+from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, KeyHolder, RepairAnswer
 
 MAX_JOBS_PER_CALL = 1_000
 MAX_BYTES_PER_CALL = 4_000_000
@@ -98,7 +98,10 @@ class Session(ClaimSession, Protocol):
         ...
 
     def archive_succeeded(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
-        """Processing → Archive; counts the success with its run time and pickup lag."""
+        """Processing → Archive; counts the success with its run time and pickup lag.
+
+        A job that a manual repair put back into Hot, its old Archive row left, ends in the Archive: the old row gives way.
+        """
         ...
 
     def reschedule_for_retry(self, worker: Registration, retries: Sequence[Retry]) -> list[Answer]:
@@ -246,6 +249,10 @@ class Session(ClaimSession, Protocol):
         """What a filter of the DLQ means now. 1 ≤ limit ≤ 1,000 ids. Never reads payloads."""
         ...
 
+    def get_key_holder(self, key: str) -> KeyHolder | None:
+        """The live job that holds an idempotency key, by its own row or by a retained or windowed entry; None: nobody."""
+        ...
+
     def edit_job(
         self, job_id: str, edits: Edits, actor: str, reason: str | None = None, *, request: str | None = None
     ) -> RepairAnswer:
@@ -306,7 +313,11 @@ class Store(Protocol):
         ...
 
     def enqueue_in(self, cursor: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Enqueue on the caller's own cursor (pyodbc or sqlite3), inside its transaction; an autocommit cursor is refused."""
+        """Enqueue on the caller's own cursor (pyodbc or sqlite3), inside its transaction; an autocommit cursor is refused.
+
+        After an error, a timeout of the client included, the caller rolls back (or closes the connection): whether the rows stand
+        in the open transaction is not known.
+        """
         ...
 
     def now(self) -> datetime:

@@ -15,7 +15,7 @@ from chokaq.lifecycle.states import Answer
 from chokaq.store.claims import Completion, RunClaim
 from chokaq.store.errors import StoreRefused
 from chokaq.store.protocol import MAX_BYTES_PER_CALL, MAX_JOBS_PER_CALL, Session, Store
-from chokaq.store.records import Failure, Registration, Retry
+from chokaq.store.records import Failure, Registration, Release, Retry
 from chokaq.worker.claims import READY, SETTLING, START, STARTING, Change, Claim, Operation
 from chokaq.worker.counts import Counts
 from chokaq.worker.keydesk import Keyed, Leaving, calls, pending_of
@@ -178,6 +178,8 @@ class Settler:
         """Called for each claim whose start came to nothing."""
         self.after_set: Callable[[Operation], None] = _ignore
         """Called once after each answered set."""
+        self.handed_back: Callable[[], None] = _nothing
+        """Called once after a set that returned jobs which others may claim at once."""
 
     @property
     def is_full(self) -> bool:
@@ -240,6 +242,8 @@ class Settler:
             self._count(operation, applied)
             # Cancelled or expired instead of returning to Pending.
             self._counts.failed += stopped
+            if operation is Operation.RELEASE and any(map(_is_due, claims, answers)):
+                self.handed_back()
         self.after_set(operation)
 
     def _starts_answered(self, claims: Sequence[Claim], answers: Sequence[Answer | None]) -> None:
@@ -301,6 +305,15 @@ def _weight(change: Change) -> int:
         return _BYTES_PER_JOB
     error = change.error
     return _BYTES_PER_JOB + 4 * (len(error.type) + len(error.message) + len(error.trace or ""))
+
+
+def _is_due(claim: Claim, answer: Answer | None) -> bool:
+    """True for a job that went back without a delay: not one that was denied, put off or snoozed."""
+    return answer is Answer.APPLIED and isinstance(claim.change, Release) and not claim.change.delay_ms
+
+
+def _nothing() -> None:
+    """Until the child is wired up."""
 
 
 def _ignore(_: object) -> None:

@@ -14,12 +14,14 @@ WHERE Status = 2
 GROUP BY Queue;
 
 -- name: move
-INSERT INTO JobsArchive (Id, Queue, Type, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
-                         FinishedAtUtc, DurationMs, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
-                         IdempotencyKey, OwnerLogin, CreatedBy, Tags, Headers, Payload)
-SELECT Id, Queue, Type, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc, :now,
-       MAX(:now - StartedAtUtc, 0), Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey,
-       OwnerLogin, CreatedBy, Tags, Headers, Payload
+-- An older row of the same id, which a manual repair left in the Archive, gives way to this success.
+INSERT OR REPLACE INTO JobsArchive
+      (Id, Queue, Type, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
+       FinishedAtUtc, DurationMs, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
+       IdempotencyKey, OwnerLogin, CreatedBy, Tags, Headers, Payload)
+SELECT Id, Queue, Type, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
+       :now, MAX(:now - StartedAtUtc, 0), Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
+       IdempotencyKey, OwnerLogin, CreatedBy, Tags, Headers, Payload
 FROM JobsHot WHERE rowid IN (SELECT value FROM json_each(:rows));
 
 -- name: leave_hot

@@ -45,6 +45,7 @@ GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_operator;
 GRANT EXECUTE ON chokaq.GetJob TO chokaq_operator;
 GRANT EXECUTE ON chokaq.GetStatuses TO chokaq_operator;
+GRANT EXECUTE ON chokaq.GetKeyHolder TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ListJobs TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ListQueues TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ListPriorities TO chokaq_operator;
@@ -71,6 +72,7 @@ GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_reader;
 GRANT EXECUTE ON chokaq.GetJob TO chokaq_reader;
 GRANT EXECUTE ON chokaq.GetStatuses TO chokaq_reader;
+GRANT EXECUTE ON chokaq.GetKeyHolder TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListJobs TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListQueues TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListPriorities TO chokaq_reader;

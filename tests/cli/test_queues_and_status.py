@@ -58,6 +58,19 @@ def test_a_queue_is_shown_with_what_each_priority_waits(cli: Cli, folder: Path) 
     assert "did you mean emails?" in cli("queues", "show", "email", code=1).err
 
 
+def test_a_zombie_timeout_is_held_against_the_heartbeat_that_the_configuration_gives_the_queue(
+    cli: Cli, folder: Path
+) -> None:
+    (folder / "chokaq.yaml").write_text("queues: {emails: {heartbeat: 30s}}\n")
+    enqueue(cli)
+    ran = cli("queues", "set", "emails", "--zombie-timeout", "60s", code=1)
+    assert "under three heartbeats of its workers (30 s each by the configuration)" in ran.err
+    assert cli("queues", "list", "--json").json["queues"][0]["live"]["zombie_timeout_ms"] is None
+    assert (
+        cli("queues", "set", "emails", "--zombie-timeout", "90s", "--json").json["live"]["zombie_timeout_ms"] == 90_000
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

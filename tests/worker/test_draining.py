@@ -10,6 +10,7 @@ from chokaq.jobs.context import JobContext
 from chokaq.lifecycle.errors import FatalError
 from chokaq.lifecycle.states import CancelReason, DeathCause, FailureReason, JobStatus, Pillar
 from chokaq.store.records import CrashPolicies, DeathNotice, QueueChange
+from chokaq.worker.listening import Listener
 from chokaq.worker.status import ExitCode
 
 from .harness import QUEUE, House, Send, Slot, eventually, reached
@@ -215,6 +216,27 @@ async def test_a_pause_hands_back_the_buffer_and_lets_running_jobs_end(build: Ca
         await eventually(lambda: child.counts.succeeded == 1, "the one ends")
         house.session.set_queue(QUEUE, QueueChange(paused=False), "ops")
         await eventually(lambda: child.counts.succeeded == 5, "resumed")
+
+
+async def test_what_goes_back_to_be_claimed_at_once_rings_for_others(
+    build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[None] = []
+    monkeypatch.setattr(Listener, "ring_others", lambda _self: rung.append(None))
+    house = build(max_workers=1)
+    go = asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send) -> None:
+        await go.wait()
+
+    house.enqueue(5)
+    async with house.child():
+        await eventually(lambda: house.held() == 5, "one runs, four wait")
+        rung.clear()
+        house.session.set_queue(QUEUE, QueueChange(paused=True), "ops")
+        await eventually(lambda: bool(rung), "others hear of the four")
+        go.set()
 
 
 async def test_the_number_of_workers_changes_while_jobs_run(build: Callable[..., House]) -> None:

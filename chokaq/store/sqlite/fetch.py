@@ -9,7 +9,7 @@ from chokaq.store.records import Cancellation, Fetch, FetchedJob, Registration
 from chokaq.store.sqlite.clock import from_ms, now_ms
 from chokaq.store.sqlite.connection import Connected, document
 from chokaq.store.sqlite.statements import load
-from chokaq.store.sqlite.views import live_queue
+from chokaq.store.views import live_queue
 
 _SQL = load("FetchJobs")
 _STATE, _CANCELLATIONS = _SQL["state"], _SQL["cancellations"]

@@ -94,7 +94,7 @@ class WorkerOperations(Connected):
         return _answers(beats, renewed), [Cancellation(*row) for row in asked]
 
     def archive_succeeded(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
-        """Processing → Archive, counted."""
+        """Processing → Archive, counted. A row that a manual repair left there gives way."""
         bounded(jobs)
         if not jobs:
             return []

@@ -99,6 +99,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "Queue": NAME, "Type": NAME, "Reason": INT, "Status": INT, "Tag": text(1000), "FromMs": BIGINT, "UntilMs": BIGINT,
         "Search": text(1000), "Limit": INT,
     },
+    "GetKeyHolder": {"Key": text(255)},
     "EditJob": {
         "JobId": ID, "Mask": INT, "Payload": BYTES, "PayloadHash": ascii_text(32), "Tags": text(1000), "Priority": INT,
         "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,

@@ -28,7 +28,7 @@ class ClientOperations(Calling):
             return None
         for rows in self._call("GetJob", job_id):
             for row in rows:
-                return views.job_view(row)
+                return views.VIEWS.job(row)
         return None
 
     def get_statuses(self, job_ids: Sequence[str]) -> list[JobStatus | None]:

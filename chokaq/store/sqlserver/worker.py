@@ -19,6 +19,7 @@ from chokaq.store.records import (
 from chokaq.store.sqlserver import documents, views
 from chokaq.store.sqlserver.calling import Calling
 from chokaq.store.sqlserver.link import Rows
+from chokaq.store.views import live_queue
 
 _INT = 2_147_483_647
 
@@ -54,8 +55,8 @@ class WorkerOperations(Calling):
         if len(jobs) < chosen:
             # Another fetch was faster over the same rows; more may be waiting behind them.
             next_due = 0
-        live_queue, asked = views.live_queue(live), views.cancellations(told)
-        return Fetch(bool(retired), jobs, live_queue, asked, next_due, bool(draining), circuit_order)
+        asked = views.cancellations(told)
+        return Fetch(bool(retired), jobs, live_queue(live), asked, next_due, bool(draining), circuit_order)
 
     def start_jobs(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
         """Fetched → Processing."""
@@ -81,7 +82,7 @@ class WorkerOperations(Calling):
         return answers(beats, rows), views.cancellations(told)
 
     def archive_succeeded(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
-        """Processing → Archive."""
+        """Processing → Archive. A row that a manual repair left there gives way."""
         documents.bounded(jobs)
         return applied(jobs, self._call("ArchiveSucceeded", worker.worker_id, worker.slot, documents.by_lease(jobs)))
 
