@@ -60,6 +60,7 @@ class Desk:
         """False once the child claims no more: nothing is started, what comes in is handed back."""
         self.changed: Callable[[], None] = lambda: None
         """Called when a slot or a place in the buffer may have become free."""
+        settler.turning = self.pump
         settler.started = runners.submit
         settler.not_started = self._ended
         runners.ended = self._ended
@@ -196,7 +197,8 @@ class Desk:
             permit.report(claim.verdict, time.monotonic())
         if claim.is_suspect:
             self._pace.ended(time.monotonic())
-        self.pump()
+        # The slots that one turn of the loop frees are filled together.
+        self._settler.soon()
 
     @staticmethod
     def _blame(claim: Claim) -> None:

@@ -87,6 +87,7 @@ class Engine:
         self._timers: list[asyncio.TimerHandle] = []
         self._listener = Listener(store.identity, queue.name, self._heard)
         self._desk: Desk | None = None
+        self._settler: Settler | None = None
         self._told_to_stop = False
         self._hurried_at: float | None = None
         self._retired = False
@@ -141,7 +142,7 @@ class Engine:
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
     def _assemble(self, worker: Registration) -> list[Lane]:
         self._worker = worker
-        settler = Settler(self._store, worker, self._claims, self.counts, keys=self._uses_keys)
+        settler = self._settler = Settler(self._store, worker, self._claims, self.counts, keys=self._uses_keys)
         runners = self._runners = Runners(self._queue.name, worker.worker_id, settler, self._slot, self.counts)
         runners.redact = Redactor(self._settings.redact)
         desk = self._desk = Desk(
@@ -241,6 +242,8 @@ class Engine:
         for timer in self._timers:
             timer.cancel()
         self._listener.take_down()
+        if self._settler is not None:
+            self._settler.flush()
         for lane in lanes:
             await lane.close()
         self._executor.shutdown(wait=False, cancel_futures=True)

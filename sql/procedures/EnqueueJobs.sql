@@ -6,7 +6,7 @@ GO
 --   (@InCaller 1: nothing is begun or committed here, and an error rolls back to a savepoint of this call).
 -- Parameters:
 --   @Mapped    33 characters that occur in no text of the call; they stand for " \ and U+0001 … U+001F, in this order, in free text.
---   @Ids       the ids of the call: id,id,…
+--   @Ids       the ids of the call, the smallest first: id,id,…
 --   @Jobs      JSON array, one object per job, ids not repeated: i id, qa/qn queue, ta/tn type, ha/hn headers (null: none), pa/pn
 --              payload (each as 1-based start and length in @Bytes), p priority, d delay in ms, u due instant in ms since 1970 (wins
 --              over d), z payload hash, s key scope, g tags, c created by. Free text (g, c) is mapped.
@@ -32,7 +32,7 @@ BEGIN
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Epoch datetime2(3) = '1970-01-01';
     DECLARE @Ours bit = CASE WHEN @InCaller = 0 AND @@TRANCOUNT = 0 THEN 1 ELSE 0 END, @Saved bit = 0;
     DECLARE @Count int = LEN(@Ids) - LEN(REPLACE(@Ids, ',', '')) + 1, @Inserted int = -1, @Try int = 0;
-    DECLARE @Error int, @ErrorText nvarchar(4000), @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME());
+    DECLARE @Error int, @ErrorText nvarchar(4000), @Newest char(26), @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME());
     -- What a JSON string would have to escape travels as one of @Mapped instead, and is put back by TRANSLATE.
     DECLARE @Plain nvarchar(33) = N'"\'
         + NCHAR(1) + NCHAR(2) + NCHAR(3) + NCHAR(4) + NCHAR(5) + NCHAR(6) + NCHAR(7) + NCHAR(8) + NCHAR(9) + NCHAR(10) + NCHAR(11)
@@ -98,13 +98,19 @@ BEGIN
             END CATCH;
         END;
 
-        -- Did a job of a repeated call leave Hot before the insert? It is the one that stands; the fresh row goes.
-        IF EXISTS (SELECT 1 FROM chokaq.JobsArchive a WITH (READCOMMITTEDLOCK, FORCESEEK)
-                   WHERE a.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
-                                  FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId))
-           OR EXISTS (SELECT 1 FROM chokaq.JobsDLQ d WITH (READCOMMITTEDLOCK, FORCESEEK)
-                      WHERE d.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
-                                     FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId))
+        -- Did a job of a repeated call leave Hot before the insert? It is the one that stands; the fresh row goes. Ids grow with time:
+        -- what is greater than every id that has left Hot is spared the look.
+        SELECT @Newest = MAX(t.Id)
+        FROM (SELECT MAX(Id) AS Id FROM chokaq.JobsArchive WITH (READCOMMITTEDLOCK)
+              UNION ALL
+              SELECT MAX(Id) FROM chokaq.JobsDLQ WITH (READCOMMITTEDLOCK)) t;
+        IF @Newest >= CAST(LEFT(@Ids, CHARINDEX(',', @Ids + ',') - 1) AS char(26)) COLLATE Latin1_General_BIN2
+           AND (EXISTS (SELECT 1 FROM chokaq.JobsArchive a WITH (READCOMMITTEDLOCK, FORCESEEK)
+                        WHERE a.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                                       FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId))
+                OR EXISTS (SELECT 1 FROM chokaq.JobsDLQ d WITH (READCOMMITTEDLOCK, FORCESEEK)
+                           WHERE d.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                                          FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)))
         BEGIN
             DELETE FROM chokaq.JobsHot
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)

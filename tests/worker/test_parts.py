@@ -266,10 +266,10 @@ async def test_an_isolated_coroutine_answers_raises_and_is_cancelled_like_any_ot
             return "cancelled"
         return "never"
 
-    assert await isolated(answer()) == 7
+    assert await isolated(answer(), lambda: None) == 7
     with pytest.raises(KeyError):
-        await isolated(fail())
-    task = asyncio.create_task(_await(isolated(wait())))
+        await isolated(fail(), lambda: None)
+    task = asyncio.create_task(_await(isolated(wait(), lambda: None)))
     await asyncio.sleep(0)
     task.cancel()
     assert await task == "cancelled"
@@ -282,7 +282,7 @@ async def test_what_an_isolated_coroutine_sets_stays_inside() -> None:
         assert variable.get() == 5
         assert await asyncio.create_task(_get()) == 5
 
-    await isolated(inner())
+    await isolated(inner(), lambda: None)
     assert variable.get() == 0
 
 
@@ -297,7 +297,7 @@ async def test_timeouts_and_task_groups_work_inside() -> None:
             task = group.create_task(_get())
         return f"done {task.result()}"
 
-    assert await isolated(inner()) == "done 0"
+    assert await isolated(inner(), lambda: None) == "done 0"
 
 
 async def _get() -> int:

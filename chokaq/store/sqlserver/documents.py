@@ -172,7 +172,7 @@ def enqueue(jobs: Sequence[NewJob]) -> Enqueue:
     mapped, document, data = new_jobs(jobs)
     if any(job.idempotency_key is not None for job in jobs):
         return Enqueue("EnqueueKeyedJobs", (mapped, document, data))
-    return Enqueue("EnqueueJobs", (mapped, ",".join([job.id for job in jobs]), document, data))
+    return Enqueue("EnqueueJobs", (mapped, ",".join(sorted([job.id for job in jobs])), document, data))
 
 
 def new_jobs(jobs: Sequence[NewJob]) -> tuple[str, str, bytes]:
