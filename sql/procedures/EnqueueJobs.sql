@@ -32,7 +32,8 @@ BEGIN
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Epoch datetime2(3) = '1970-01-01';
     DECLARE @Ours bit = CASE WHEN @InCaller = 0 AND @@TRANCOUNT = 0 THEN 1 ELSE 0 END, @Saved bit = 0;
     DECLARE @Count int = LEN(@Ids) - LEN(REPLACE(@Ids, ',', '')) + 1, @Inserted int = -1, @Try int = 0;
-    DECLARE @Error int, @ErrorText nvarchar(4000), @Newest char(26), @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME());
+    DECLARE @Error int, @ErrorText nvarchar(4000), @Newest char(26);
+    DECLARE @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME());
     -- What a JSON string would have to escape travels as one of @Mapped instead, and is put back by TRANSLATE.
     DECLARE @Plain nvarchar(33) = N'"\'
         + NCHAR(1) + NCHAR(2) + NCHAR(3) + NCHAR(4) + NCHAR(5) + NCHAR(6) + NCHAR(7) + NCHAR(8) + NCHAR(9) + NCHAR(10) + NCHAR(11)
@@ -98,8 +99,8 @@ BEGIN
             END CATCH;
         END;
 
-        -- Did a job of a repeated call leave Hot before the insert? It is the one that stands; the fresh row goes. Ids grow with time:
-        -- what is greater than every id that has left Hot is spared the look.
+        -- Did a job of a repeated call leave Hot before the insert? It is the one that stands; the fresh row goes. Ids grow with
+        -- time: what is greater than every id that has left Hot is spared the look.
         SELECT @Newest = MAX(t.Id)
         FROM (SELECT MAX(Id) AS Id FROM chokaq.JobsArchive WITH (READCOMMITTEDLOCK)
               UNION ALL
