@@ -69,7 +69,7 @@ def test_claimers_complete_all_jobs_between_them(bench: Bench) -> None:
 
 
 def test_crash_loses_nothing_and_says_what_became_of_the_running_jobs(bench: Bench) -> None:
-    found = bench("crash", "--jobs", "200")
+    found = bench("crash", "--jobs", "200", "--sleep", "0.2")
     assert found["lost"] == 0
     assert found["repeated"] == 0
     assert 0 < found["dead_lettered"] <= 50 + found["done_unsettled"]
