@@ -9,7 +9,7 @@ import orjson
 
 from bench.fill import fill
 from bench.output import note, say, table
-from bench.stage import Stage, medians
+from bench.stage import Stage, medians, spreads
 from bench.target import BenchError, Target
 from bench.throughput import Load, timed
 from bench.workers import ROOT
@@ -57,6 +57,7 @@ def run(stage: Stage, options: argparse.Namespace) -> dict[str, Any]:
         completed_per_second=rates,
         claimers_most=most,
         ratio=rates[most] / best,
+        spread={count: spreads(done, "rate")["rate"] for count, done in runs.items()},
     )
 
 

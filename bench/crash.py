@@ -38,7 +38,7 @@ def run(stage: Stage, options: argparse.Namespace) -> dict[str, Any]:
     say(f"\n{stage.noise}")
     figures: dict[str, Any] = {
         name: max(run[name] for run in runs)
-        for name in ("lost", "repeated", "dead_lettered", "running_at_kill", "done_unsettled")
+        for name in ("lost", "repeated", "dead_lettered", "running_at_kill", "done_unsettled", "dead_unbegun")
     }
     return stage.result(
         jobs=options.jobs, **figures, seconds=medians(runs, "seconds").median, spread=spreads(runs, "seconds")
@@ -82,5 +82,7 @@ def _once(stage: Stage, target: Target, options: argparse.Namespace) -> dict[str
         "repeated": repeated(log),
         "running_at_kill": len(running),
         "done_unsettled": max(0, len(finished) - left.archived),
+        # Started by the store's word, but their handlers had not begun.
+        "dead_unbegun": max(0, options.jobs - left.archived - left.hot - len({mark.number for mark in log.marks()})),
         "seconds": seconds,
     }

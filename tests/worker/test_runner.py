@@ -80,3 +80,29 @@ async def test_a_set_larger_than_the_parked_runners_runs_at_once_all_of_it() -> 
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+
+
+async def test_handlers_that_do_not_wait_share_a_runner_and_those_that_wait_get_one_each() -> None:
+    settled, tasks = Settled(), list[asyncio.Task[None]]()
+    runners = Runners("q", "W" * 26, settled, Slot(), Counts())  # type: ignore[arg-type]
+    runners.spawn = lambda index: tasks.append(asyncio.create_task(runners.run(index)))
+    shut, opened = Gate(), Gate()
+    opened.opened.set()
+    try:
+        for claim in claims(opened, 0, 50):
+            runners.submit(claim)
+        await eventually(lambda: settled.count == 50, "all have ended")
+        assert len(tasks) == 1
+
+        for claim in [*claims(shut, 100, 3), *claims(opened, 200, 5)]:
+            runners.submit(claim)
+        await eventually(lambda: settled.count == 55, "those behind the waiting ones have ended")
+        assert shut.inside == 3
+        shut.opened.set()
+        await eventually(lambda: settled.count == 58, "all have ended")
+    finally:
+        runners.aborted = True
+        runners.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

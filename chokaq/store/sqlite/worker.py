@@ -208,7 +208,7 @@ class WorkerOperations(Connected):
 
 def _pairs(jobs: Iterable[Held | Retry | Failure | Release]) -> str:
     """The document of (id, lease), each pair once."""
-    return document(list(dict.fromkeys((job.id, job.lease) for job in jobs)))
+    return document(list({(job.id, job.lease): None for job in jobs}))
 
 
 def _answers(jobs: Sequence[Held | Beat], done: set[tuple[str, int]]) -> list[Answer]:
