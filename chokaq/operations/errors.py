@@ -3,3 +3,7 @@
 
 class OperationError(Exception):
     """The request is out of bounds, or what it names does not exist. The text says what to do; nothing was changed."""
+
+
+class NotAllowed(OperationError):
+    """Whoever asks may not do this, whatever the request says. Nothing was changed."""
