@@ -1,4 +1,4 @@
-"""What the reads answer: everything a page or the API shows, ready to be shown. Instants are aware UTC; durations say their unit."""
+"""What the reads answer: everything a page or the API shows. Instants are aware UTC; durations say their unit."""
 
 from datetime import datetime
 from typing import Literal

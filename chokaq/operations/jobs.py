@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from chokaq.jobs.ids import new_id
-from chokaq.operations.actor import By
+from chokaq.operations.actor import By, require_operator
 from chokaq.operations.cursors import cursor_of, position_of
 from chokaq.operations.errors import OperationError
 from chokaq.store.claims import ClaimView
@@ -51,6 +51,7 @@ def cancel_jobs(session: Session, job_ids: Sequence[str], who: By) -> list[Cance
 
     A job that waits is cancelled at once; one that runs is told; one that has ended stays as it is.
     """
+    require_operator(who)
     return session.cancel_jobs(check_ids("cancel", job_ids), who.actor, who.reason, request=new_id())
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from msgspec import UNSET, UnsetType
 
-from chokaq.operations.actor import By
+from chokaq.operations.actor import By, require_operator
 from chokaq.operations.errors import OperationError
 from chokaq.store.protocol import Session
 from chokaq.store.records import QueueChange, QueueView
@@ -67,6 +67,7 @@ def set_queue(
 
 
 def _change(session: Session, queue: str, change: QueueChange, who: By, *, create: bool) -> QueueView:
+    require_operator(who)
     name = check_queue(queue)
     if not create:
         known = [view.name for view in session.list_queues()]

@@ -11,7 +11,7 @@ import msgspec
 
 from chokaq.jobs.ids import new_id
 from chokaq.lifecycle.states import JobStatus
-from chokaq.operations.actor import By, require_reason
+from chokaq.operations.actor import By, require_operator, require_reason
 from chokaq.operations.confirm import Action
 from chokaq.operations.edits import PayloadCheck, check_payload
 from chokaq.operations.errors import OperationError
@@ -124,6 +124,7 @@ def resurrect_jobs(
     A job whose key another live job holds answers `key_conflict`; `without_key` leaves the key behind. `check`: what a new
     payload has to pass, given the job. Raises OperationError.
     """
+    require_operator(who)
     ids = check_ids("resurrect", job_ids)
     edits = None if edits == Edits() else edits
     if edits is not None and isinstance(edits.payload, str):
@@ -139,6 +140,7 @@ def resurrect_jobs(
 
 def drop_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
     """Decide that 1 to 1,000 stopped jobs never run; they are kept, final. The reason is required. Raises OperationError."""
+    require_operator(who)
     ids = check_ids("drop", job_ids)
     require_reason(who)
     return Repaired(session.drop_jobs(ids, who.actor, who.reason, request=new_id()))
@@ -146,4 +148,5 @@ def drop_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
 
 def purge_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
     """Delete 1 to 1,000 jobs that have ended, whatever their status; the audit log keeps what they were. OperationError."""
+    require_operator(who)
     return Repaired(session.purge_jobs(check_ids("purge", job_ids), who.actor, who.reason, request=new_id()))

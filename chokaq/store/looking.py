@@ -1,4 +1,4 @@
-"""What The Deck asks a store: what changed, charts, lists in several orders, families of errors. All bounded, none reads payloads."""
+"""What The Deck asks a store: what changed, charts, ordered lists, families of errors. All bounded, none reads payloads."""
 
 from collections.abc import Sequence
 from datetime import datetime

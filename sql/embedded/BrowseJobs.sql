@@ -1,7 +1,8 @@
 -- BrowseJobs: one page of one pillar, in the order of ids or of ends. Called by The Deck. Never reads payloads or headers.
 -- The first group finds the jobs that fit among the next :look rows, newest first: (id, end). The ascending order is the same text
 -- with its comparisons and orders turned round. `…_end` tells the last of these rows, when there are as many. The last group reads the
--- columns of ListJobs for the ids found. :tag is a LIKE pattern with `\` as its escape.
+-- rows. :tag is a LIKE pattern with `\` as its escape.
+-- Result: (id, end) of the jobs found; of `…_rows` the columns of ListJobs, for :ids.
 -- Table order: the one pillar asked for.
 
 -- name: hot
