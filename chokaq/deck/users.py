@@ -16,6 +16,8 @@ class User(msgspec.Struct, frozen=True):
     """`Role.VIEWER` or `Role.OPERATOR`."""
     until: float | None = None
     """When the session ends, in seconds since 1970; None: never (token, proxy header, loopback without authentication)."""
+    session: str | None = None
+    """Names the sign-in, so that it can be ended."""
 
     @property
     def may_change(self) -> bool:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from chokaq.config import DeckSettings, QueueSettings, Settings, load_settings
+from chokaq.config import QueueSettings, Settings, load_settings
 from chokaq.config.docs import field_docs
 from chokaq.config.example import example
 from chokaq.config.sections import DATABASE, ENVELOPE, IDEMPOTENCY, MAINTENANCE, POLICY, QUEUE, SUPERVISOR, TOP
 from chokaq.config.settings import (
+    DeckSettings,
     EnvelopeSettings,
     IdempotencySettings,
     MaintenanceSettings,

@@ -1,0 +1,58 @@
+"""The whole web application: gate, sign-in, API, pages."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from chokaq.deck import signin
+from chokaq.deck.api import build_api
+from chokaq.deck.desk import Desk
+from chokaq.deck.gate import Gate
+
+
+def build_site(desk: Desk, *, pages: bool = True) -> ASGIApp:
+    """An ASGI application to serve, or to mount at `desk.base`. Once per process: the pages' library is one per process.
+
+    `pages` False: the API alone (`/api`).
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await desk.start()
+        try:
+            yield
+        finally:
+            await desk.stop()
+
+    site = FastAPI(
+        title=f"The Deck of {desk.settings.deck.title}",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        middleware=[Middleware(Gate, access=desk.access, settings=desk.settings.deck, base=desk.base)],
+    )
+    site.router.routes.extend(signin.routes(desk.access, desk.settings.deck, desk.base))
+    site.router.routes.append(Route("/favicon.ico", _no_icon))
+    site.mount("/api", build_api(desk))
+    if pages:
+        _add_pages(site, desk)
+    return site
+
+
+def _add_pages(site: FastAPI, desk: Desk) -> None:
+    from nicegui import ui
+
+    from chokaq.deck import pages
+
+    pages.register(desk)
+    ui.run_with(site, title=desk.settings.deck.title, dark=None, show_welcome_message=False, reconnect_timeout=10.0)
+
+
+async def _no_icon(_: object) -> JSONResponse:
+    return JSONResponse(None, 404)
