@@ -1,10 +1,5 @@
-"""The pages, on NiceGUI."""
+"""The pages. `register(desk)` once, before `ui.run_with(app, mount_path=desk.base or "/", **chokaq.deck.theme.RUN_OPTIONS)`."""
 
-from chokaq.deck.desk import Desk
+from chokaq.deck.pages.routes import register
 
-
-def register(desk: Desk) -> None:
-    """Declare every page (`@ui.page("/")`, `/queues`, `/jobs`, `/jobs/{job_id}`, `/workers`, `/circuits`, `/audit`, `/settings`).
-
-    Called once per process, before anything is served. A page gets its user by `access.user_of(request)`.
-    """
+__all__ = ["register"]
