@@ -19,7 +19,9 @@ def deck(
     config: ConfigOption = None,
     database: DatabaseOption = None,
     host: Annotated[str | None, typer.Option(help="Listen on this address (deck.host).")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Listen on this port (deck.port); 0: a free one.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Listen on this port (deck.port); 0: a free one.")
+    ] = None,
     hash_password: Annotated[
         bool, typer.Option("--hash-password", help="Ask for a password and print what goes into deck.users.")
     ] = False,

@@ -152,7 +152,7 @@ def _add_errors(api: FastAPI) -> None:
 
     @api.exception_handler(StoreError)
     async def away(request: Request, error: StoreError) -> Response:
-        return wire.problem(503, "The database is away", str(error), **{"retry-after": AWAY_RETRY})
+        return wire.problem(503, "The database is away", str(error), headers={"retry-after": AWAY_RETRY})
 
     @api.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -163,7 +163,7 @@ def _add_errors(api: FastAPI) -> None:
 
     @api.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        return wire.problem(error.status_code, str(error.detail), str(error.detail), **(error.headers or {}))
+        return wire.problem(error.status_code, str(error.detail), str(error.detail), headers=error.headers)
 
     @api.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:

@@ -22,7 +22,9 @@ def mount_deck(app: "ChokaQ", asgi_app: Any, path: str = "/chokaq") -> None:
     if not base:
         raise ValueError("mount The Deck below a path of its own, like '/chokaq'")
     if not hasattr(asgi_app, "mount") or not hasattr(asgi_app, "router"):
-        raise TypeError(f"The Deck is mounted in a FastAPI or Starlette application, not in a {type(asgi_app).__name__}")
+        raise TypeError(
+            f"The Deck is mounted in a FastAPI or Starlette application, not in a {type(asgi_app).__name__}"
+        )
     desk = Desk(Loaded(app.settings, {}), app.store, base=base, check=check_by(app.registry))
     site = build_site(desk)
     asgi_app.mount(base, site)

@@ -75,5 +75,7 @@ def _listen(host: str, port: int) -> socket.socket:
             listening.close()
             raise
     except OSError as error:
-        raise ConfigError([Problem("deck.port", f"cannot listen on {host}:{port}: {error.strerror or error}")]) from None
+        raise ConfigError(
+            [Problem("deck.port", f"cannot listen on {host}:{port}: {error.strerror or error}")]
+        ) from None
     return listening

@@ -7,7 +7,6 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from chokaq.deck import signin
 from chokaq.deck.api import build_api
@@ -15,7 +14,7 @@ from chokaq.deck.desk import Desk
 from chokaq.deck.gate import Gate
 
 
-def build_site(desk: Desk, *, pages: bool = True) -> ASGIApp:
+def build_site(desk: Desk, *, pages: bool = True) -> FastAPI:
     """An ASGI application to serve, or to mount at `desk.base`. Once per process: the pages' library is one per process.
 
     `pages` False: the API alone (`/api`).
@@ -48,10 +47,10 @@ def build_site(desk: Desk, *, pages: bool = True) -> ASGIApp:
 def _add_pages(site: FastAPI, desk: Desk) -> None:
     from nicegui import ui
 
-    from chokaq.deck import pages
+    from chokaq.deck import pages, theme
 
     pages.register(desk)
-    ui.run_with(site, title=desk.settings.deck.title, dark=None, show_welcome_message=False, reconnect_timeout=10.0)
+    ui.run_with(site, mount_path="/", **theme.RUN_OPTIONS)
 
 
 async def _no_icon(_: object) -> JSONResponse:

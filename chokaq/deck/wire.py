@@ -1,5 +1,6 @@
 """Records as JSON for programs: states and reasons by name, instants in ISO 8601, and the schemas that say so."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum, IntEnum
 from typing import Any
@@ -81,11 +82,15 @@ def answer(value: Any, status: int = 200) -> Response:
 
 
 def problem(
-    status: int, title: str, detail: str, errors: list[dict[str, str]] | None = None, **headers: str
+    status: int,
+    title: str,
+    detail: str,
+    errors: list[dict[str, str]] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     """An error."""
     told = Problem(title=title, status=status, detail=detail, errors=errors or [])
-    return Response(orjson.dumps(plain(told)), status, headers or None, media_type=PROBLEM)
+    return Response(orjson.dumps(plain(told)), status, dict(headers or {}), media_type=PROBLEM)
 
 
 def schemas() -> dict[str, Any]:

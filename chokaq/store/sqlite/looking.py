@@ -94,8 +94,8 @@ class LookingOperations(Connected):
             values["queue"] = queue
             keys = [(ended, job_id) for job_id, ended in self._select(statements[name], values)]
             found.append(keys)
-            if len(keys) <= limit and (end := self._select(statements[f"{name}_end"], values)):
-                ends.append((end[0][1], end[0][0]))
+            if len(keys) <= limit:
+                ends += [(ended, job_id) for job_id, ended in self._select(statements[f"{name}_end"], values)]
         ordered = list(merge(*found, reverse=where.descending))
         end = (max(ends) if where.descending else min(ends)) if ends else None
         if end is not None:
