@@ -86,7 +86,7 @@ def add_actions(api: FastAPI, desk: Desk) -> None:
         """Ask a worker to end once its replacement is there."""
         return wire.answer(await actions.drain(user_of(request), worker_id, body.reason))
 
-    @api.post("/circuits/force", responses=wire.returns(CircuitOrder), response_class=Response)
+    @api.post("/circuits/force", responses=wire.returns(CircuitOrder, or_null=True), response_class=Response)
     async def force(request: Request, body: Order) -> Response:
         """Order the circuits of a type everywhere; `null` when none stands any more."""
         return wire.answer(await actions.force_circuit(user_of(request), body.type_key, body.order, body.reason))

@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-from chokaq.deck import signin
+from chokaq.deck import signin, wire
 from chokaq.deck.api import build_api
 from chokaq.deck.desk import Desk
 from chokaq.deck.gate import Gate
@@ -36,6 +38,7 @@ def build_site(desk: Desk, *, pages: bool = True) -> FastAPI:
         lifespan=lifespan,
         middleware=[Middleware(Gate, access=desk.access, settings=desk.settings.deck, base=desk.base)],
     )
+    site.add_exception_handler(HTTPException, _not_here)
     site.router.routes.extend(signin.routes(desk.access, desk.settings.deck, desk.base))
     site.router.routes.append(Route("/favicon.ico", _no_icon))
     site.mount("/api", build_api(desk))
@@ -53,5 +56,10 @@ def _add_pages(site: FastAPI, desk: Desk) -> None:
     ui.run_with(site, mount_path="/", **theme.RUN_OPTIONS)
 
 
-async def _no_icon(_: object) -> JSONResponse:
-    return JSONResponse(None, 404)
+async def _not_here(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return wire.problem(status, "Not found" if status == 404 else "Refused", "The Deck has nothing at this address.")
+
+
+async def _no_icon(_: object) -> Response:
+    return Response(status_code=404)

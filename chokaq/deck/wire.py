@@ -106,16 +106,21 @@ def schemas() -> dict[str, Any]:
     return found
 
 
-def reference(record: type, *, many: bool = False) -> dict[str, Any]:
+def reference(record: type, *, many: bool = False, or_null: bool = False) -> dict[str, Any]:
     """The schema of an answer."""
-    one = {"$ref": _PREFIX.format(name=record.__name__)}
+    one: dict[str, Any] = {"$ref": _PREFIX.format(name=record.__name__)}
+    if or_null:
+        return {"anyOf": [one, {"type": "null"}]}
     return {"type": "array", "items": one} if many else one
 
 
-def returns(record: type, *, many: bool = False) -> dict[int | str, dict[str, Any]]:
+def returns(record: type, *, many: bool = False, or_null: bool = False) -> dict[int | str, dict[str, Any]]:
     """What an endpoint answers."""
     failed = {"content": {PROBLEM: {"schema": reference(Problem)}}}
-    told = {"content": {"application/json": {"schema": reference(record, many=many)}}, "description": "Found."}
+    told = {
+        "content": {"application/json": {"schema": reference(record, many=many, or_null=or_null)}},
+        "description": "Found.",
+    }
     words = {
         400: "Out of bounds: `detail` says what to do.",
         401: "Who is it?",
