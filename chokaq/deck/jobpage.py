@@ -1,5 +1,7 @@
 """Everything about one job."""
 
+from datetime import datetime
+
 import msgspec
 import orjson
 
@@ -16,13 +18,13 @@ SHOWN_PAYLOAD = 200_000
 """Characters of a payload that a page shows."""
 
 
-def read_job(session: Session, job_id: str, settings: Settings, types_known: bool) -> JobPage:
-    """The job, who holds it, what a resurrection would risk. Raises OperationError when there is none."""
+def read_job(session: Session, job_id: str, settings: Settings, *, types_known: bool, now: datetime) -> JobPage:
+    """The job, who holds it, what a resurrection would risk. `now`: the database's clock. Raises OperationError when there is none."""
     detail = show_job(session, job_id)
     job = detail.job
     raw = job.payload or ""
     payload = pretty(raw)
-    now = session.read_changes().now if job.pillar is Pillar.DLQ else None
+    stopped = job.pillar is Pillar.DLQ
     held = job.status in (JobStatus.FETCHED, JobStatus.PROCESSING) and job.worker_id is not None
     return JobPage(
         detail=msgspec.structs.replace(detail, job=msgspec.structs.replace(job, payload=raw[:SHOWN_PAYLOAD])),
@@ -31,9 +33,9 @@ def read_job(session: Session, job_id: str, settings: Settings, types_known: boo
         payload_cut=len(payload) > SHOWN_PAYLOAD,
         headers=_headers(job),
         owner=claimed(session, job.worker_id, settings) if held and job.worker_id is not None else None,
-        risks=[] if now is None else resurrection_risks(job, now, find_holder(session, job)),
+        risks=resurrection_risks(job, now, find_holder(session, job)) if stopped else [],
         type_known=types_known,
-        editable=job.status is JobStatus.PENDING or (job.pillar is Pillar.DLQ and job.status is not JobStatus.DROPPED),
+        editable=job.status is JobStatus.PENDING or (stopped and job.status is not JobStatus.DROPPED),
     )
 
 

@@ -8,7 +8,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import structlog
@@ -99,6 +99,7 @@ class Live:
         self._before: Changes | None = None
         self._state = State()
         self._heard = datetime.now(UTC)
+        self._heard_at = clock()
         self._ticked = clock()
         self._on_change: list[Callable[[], None]] = []
         self.looks = 0
@@ -108,6 +109,12 @@ class Live:
     def state(self) -> State:
         """Whether the database answers, as of the last question (or failed read)."""
         return self._state
+
+    def now(self) -> datetime:
+        """The database's clock, as of the last question and the time since; this host's before the first."""
+        if self._before is None:
+            return datetime.now(UTC)
+        return self._before.now + timedelta(seconds=max(0.0, self._clock() - self._heard_at))
 
     def subscribe(self, topic: str, told: Told, *, watch: Sequence[str] = ()) -> Subscription:
         """Call `told` after a change that concerns the topic (see `topics`), at most once a second, never twice at a time.
@@ -179,7 +186,7 @@ class Live:
 
     def _found(self, changes: Changes) -> None:
         before, self._before = self._before, changes
-        self._heard = datetime.now(UTC)
+        self._heard, self._heard_at = datetime.now(UTC), self._clock()
         if self._state.stale_since is not None:
             log.info("deck_database_back", stale_since=self._state.stale_since.isoformat())
             self._state, before = State(), None

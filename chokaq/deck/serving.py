@@ -1,5 +1,6 @@
 """The server under The Deck: uvicorn, told what it needs to know."""
 
+import signal
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -59,6 +60,9 @@ def serve(loaded: Loaded, *, ready: Callable[[], None] = lambda: None) -> None:
         "lifespan": "on",
         "ws": "websockets-sansio",
     }
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # The server takes them while it runs, and raises them again at its end, when they have done their work.
+        signal.signal(number, lambda _number, _frame: None)
     with listening:
         DeckServer(uvicorn.Config(build_site(desk), **config), listening, ready).run(sockets=[listening])
 

@@ -4,6 +4,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp
+
 FILES = Path(__file__).parent / "pages" / "static"
 """Served under `{base}/_deck`; nothing comes from elsewhere."""
 ROUTE = "/_deck"
@@ -11,6 +14,12 @@ FAVICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#2757c4"/>'
     '<path d="M8 10h16M8 16h11M8 22h6" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>'
 )
+
+
+def _gzip(app: ASGIApp) -> GZipMiddleware:
+    """The lowest level: a page's scripts are a megabyte, sent once to each browser, and The Deck has no CPU to burn."""
+    return GZipMiddleware(app, minimum_size=1_000, compresslevel=1)
+
 
 RUN_OPTIONS: dict[str, Any] = {
     "title": "The Deck",
@@ -21,6 +30,7 @@ RUN_OPTIONS: dict[str, Any] = {
     "binding_refresh_interval": None,
     "reconnect_timeout": 10.0,
     "show_welcome_message": False,
+    "gzip_middleware_factory": _gzip,
 }
 """For `ui.run_with(app, mount_path=…, **RUN_OPTIONS)`."""
 
