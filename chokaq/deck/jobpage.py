@@ -19,7 +19,7 @@ SHOWN_PAYLOAD = 200_000
 
 
 def read_job(session: Session, job_id: str, settings: Settings, *, types_known: bool, now: datetime) -> JobPage:
-    """The job, who holds it, what a resurrection would risk. `now`: the database's clock. Raises OperationError when there is none."""
+    """The job, who holds it, what a resurrection would risk. `now`: the database's clock. Raises UnknownJob."""
     detail = show_job(session, job_id)
     job = detail.job
     raw = job.payload or ""

@@ -94,7 +94,10 @@ class Reads:
         """Everything about a job."""
         wanted = check_id(job_id)
         return await self._ask(
-            ("job", wanted), lambda session: read_job(session, wanted, self._settings, self._types_known)
+            ("job", wanted),
+            lambda session: read_job(
+                session, wanted, self._settings, types_known=self._types_known, now=self._live.now()
+            ),
         )
 
     async def payload(self, job_id: str) -> str:

@@ -35,8 +35,9 @@ class WebMain(Protocol):
     def __call__(self, settings: Settings, parent_pid: int) -> int: ...
 
 
-def run_no_web(_settings: Settings, _parent_pid: int) -> int:
+def run_no_web(settings: Settings, parent_pid: int) -> int:
     """For tests that have no web process."""
+    del settings, parent_pid
     return 0
 
 

@@ -125,7 +125,7 @@ async def test_the_cost_of_open_pages_does_not_depend_on_their_number(
     assert quiet == [1 + at_rest] * len(quiet)
     assert max(busy) <= 1 + after_a_change, opened.store.calls
     assert busy[-1] == 1 + after_a_change, opened.store.calls
-    assert opened.store.calls["read_changes"] == opened.desk.live.looks + opened.store.calls.get("of_jobs", 0)
+    assert opened.store.calls["read_changes"] == opened.desk.live.looks
 
 
 def _change(number: int) -> Any:

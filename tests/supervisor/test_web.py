@@ -39,7 +39,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
 
 def keeper(settings: Settings = SETTINGS) -> WebKeeper:
     """Over a process that is never run."""
-    return WebKeeper(settings, lambda _settings, _parent: 0, lambda: None)
+    return WebKeeper(settings, lambda settings, parent_pid: 0, lambda: None)
 
 
 def died(pid: int) -> Exit:
