@@ -14,6 +14,8 @@ LOOK = 100_000
 """Rows that one page of a filtered list looks at, at most."""
 LOOK_FOR_TEXT = 10_000
 """The same when a text is searched for."""
+LOOK_BY_END, LOOK_OF_EACH = 10_000, 2_000
+"""The same in the order of ends, where every row is a look-up of its own: of one queue, and of each when none is named."""
 
 
 class BucketMark(msgspec.Struct, frozen=True):
@@ -110,6 +112,8 @@ class Browse(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def look(self) -> int:
         """How many rows a page looks at, at most (of each queue, in the order of ends without a queue)."""
+        if self.by_end:
+            return LOOK_OF_EACH if self.queue is None else LOOK_BY_END
         return LOOK if self.text is None else LOOK_FOR_TEXT
 
     @property

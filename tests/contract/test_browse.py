@@ -98,7 +98,8 @@ def test_by_end_within_one_queue_and_a_range(session: Session, lab: Lab) -> None
 def test_a_filter_that_hardly_fits_looks_at_so_many_rows_a_page_and_finds_all_in_the_end(
     session: Session, lab: Lab, monkeypatch: pytest.MonkeyPatch, by_end: bool, descending: bool
 ) -> None:
-    monkeypatch.setattr(looking, "LOOK", 4)
+    for bound in ("LOOK", "LOOK_BY_END", "LOOK_OF_EACH"):
+        monkeypatch.setattr(looking, bound, 4)
     told = ended(session, lab, Pillar.DLQ, (QUEUE, "other"), 9)
     wanted = {told[0][1], told[8][1], told[12][1]}
     for job_id in wanted:
