@@ -80,6 +80,15 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     return Loaded(settings, reader.origins)
 
 
+def with_origins(settings: Settings, environ: Mapping[str, str] | None = None) -> Loaded:
+    """Settings that were read elsewhere, with the origins that their file and the environment give now; without a file: none."""
+    try:
+        return Loaded(settings, load(settings.source, environ).origins if settings.source is not None else {})
+    except ConfigError:
+        # Changed since, and broken: what was read then is what holds.
+        return Loaded(settings, {})
+
+
 def find_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
     """The YAML file to read, absolute: the argument, $CHOKAQ_CONFIG, ./chokaq.yaml; None when there is none.
 
@@ -207,4 +216,4 @@ def absolute_sqlite(url: str, folder: Path) -> str:
     return f"sqlite:///{quote(str(folder), safe='/')}/{match[1].removeprefix('./')}{match[2]}"
 
 
-__all__ = ["ConfigError", "Loaded", "Problem", "absolute_sqlite", "find_file", "load", "load_settings"]
+__all__ = ["ConfigError", "Loaded", "Problem", "absolute_sqlite", "find_file", "load", "load_settings", "with_origins"]

@@ -27,7 +27,7 @@ __all__ = ["Access", "Refusal", "Refused", "Role", "User", "user_of"]
 
 log = structlog.get_logger("chokaq")
 
-SCOPE = "chokaq.user"
+SCOPE, FORWARDED = "chokaq.user", "chokaq.forwarded_for"
 COOKIE = "chokaq_deck"
 TOKEN_USER = "token"
 """The name its bearer has in the audit log."""
@@ -83,13 +83,12 @@ class Access:
     # ── who is it ─────────────────────────────────────────────────────────────────────────────────────────────────────
     def identify(self, request: HTTPConnection) -> User:
         """Who sent a request: by token, by session, by the proxy's header. Raises Refused."""
-        address = _address(request)
-        bearer = request.headers.get("authorization", "")
-        if bearer:
-            return self._bearer(bearer, address)
+        address = address_of(request)
+        if self.by_token(request):
+            return self._bearer(request.headers["authorization"], address)
         name = self._settings.proxy_header
         if name is not None and request.headers.get(name):
-            return self._proxied(request.headers[name], address)
+            return self._proxied(request.headers[name], peer_of(request))
         cookie = request.cookies.get(COOKIE)
         if cookie:
             return self._signed_in(cookie)
@@ -98,8 +97,10 @@ class Access:
         raise Refused("sign in first")
 
     def by_token(self, request: HTTPConnection) -> bool:
-        """Whether a request brings a token: no browser sends that by itself."""
-        return bool(request.headers.get("authorization"))
+        """Whether a request brings a token, where there is one: no browser sends that by itself."""
+        return self._settings.token is not None and request.headers.get("authorization", "").lower().startswith(
+            "bearer "
+        )
 
     def is_over(self, user: User) -> bool:
         """Whether the sign-in of somebody who was let in has ended since."""
@@ -112,22 +113,17 @@ class Access:
         wait = self._throttle.wait(key)
         if wait:
             raise Refused("too many wrong tokens from this address: wait", wait=wait)
-        kind, _, given = header.partition(" ")
-        token = self._settings.token
-        if (
-            kind.lower() == "bearer"
-            and token is not None
-            and hmac.compare_digest(given.strip().encode(), token.encode())
-        ):
+        given = header.partition(" ")[2].strip()
+        if hmac.compare_digest(given.encode(), (self._settings.token or "").encode()):
             self._throttle.passed(key)
             return User(TOKEN_USER, Role(self._settings.token_role))
         self._throttle.failed(key)
         raise Refused("this is not the token (Authorization: Bearer …)")
 
-    def _proxied(self, name: str, address: str) -> User:
-        if not self._is_peer(address):
+    def _proxied(self, name: str, peer: str) -> User:
+        if not self.is_proxy(peer):
             raise Refused(
-                f"the header {self._settings.proxy_header} is believed from deck.proxy_peers only, not from {address}",
+                f"the header {self._settings.proxy_header} is believed from deck.proxy_peers only, not from {peer}",
                 known=True,
             )
         actor = name.strip()
@@ -135,7 +131,8 @@ class Access:
             raise Refused(f"the proxy's header {self._settings.proxy_header} holds no name", known=True)
         return User(actor, Role.OPERATOR if actor in self._settings.proxy_operators else Role.VIEWER)
 
-    def _is_peer(self, address: str) -> bool:
+    def is_proxy(self, address: str) -> bool:
+        """Whether what comes from this address is a proxy's word."""
         try:
             found = ipaddress.ip_address(address)
         except ValueError:
@@ -193,5 +190,11 @@ def user_of(request: HTTPConnection) -> User:
     return user
 
 
-def _address(request: HTTPConnection) -> str:
+def peer_of(request: HTTPConnection) -> str:
+    """The address that is really connected: a client's, or a proxy's."""
     return request.client.host if request.client is not None else ""
+
+
+def address_of(request: HTTPConnection) -> str:
+    """The address that somebody seems to be at: a proxy's word for it where one is trusted (see the gate)."""
+    return str(request.scope.get(FORWARDED) or peer_of(request))

@@ -20,7 +20,7 @@ from chokaq.deck.users import Role
 from chokaq.operations.circuits import CircuitStatus
 from chokaq.operations.errors import NotAllowed, OperationError, UnknownJob
 from chokaq.operations.repair import Preview
-from chokaq.store.errors import StoreError
+from chokaq.store.errors import StoreError, StoreRefused
 
 log = structlog.get_logger("chokaq")
 
@@ -152,6 +152,8 @@ def _add_errors(api: FastAPI) -> None:
 
     @api.exception_handler(StoreError)
     async def away(request: Request, error: StoreError) -> Response:
+        if isinstance(error, StoreRefused):
+            return wire.problem(400, "Refused by the database", str(error))
         return wire.problem(503, "The database is away", str(error), headers={"retry-after": AWAY_RETRY})
 
     @api.exception_handler(RequestValidationError)

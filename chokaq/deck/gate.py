@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chokaq.config.combinations import is_loopback
 from chokaq.config.settings import DeckSettings
-from chokaq.deck.access import SCOPE, Access, Refused, User
+from chokaq.deck.access import FORWARDED, SCOPE, Access, Refused, User, address_of, peer_of
 from chokaq.deck.html import BOUNCE, page
 
 SAFE = {"GET", "HEAD", "OPTIONS"}
@@ -51,6 +51,7 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        self._listen_to_proxy(scope)
         request = HTTPConnection(scope)
         tell = _with_headers(send, secure=request.url.scheme in ("https", "wss"))
         try:
@@ -68,6 +69,17 @@ class Gate:
             await self._app(scope, self._while_signed_in(user, receive), tell)
         else:
             await self._app(scope, receive, tell)
+
+    def _listen_to_proxy(self, scope: Scope) -> None:
+        """Scheme and address as a trusted proxy tells them; the connected peer itself stays known."""
+        request = HTTPConnection(scope)
+        if not self._access.is_proxy(peer_of(request)):
+            return
+        told = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        if told:
+            scope[FORWARDED] = told[:45]
+        if request.headers.get("x-forwarded-proto", "").rpartition(",")[2].strip() == "https":
+            scope["scheme"] = "wss" if scope["type"] == "websocket" else "https"
 
     # ── where does it come from ───────────────────────────────────────────────────────────────────────────────────────
     def _check_origin(self, request: HTTPConnection) -> None:
@@ -112,7 +124,7 @@ class Gate:
         path = self._inner_path(scope)
         method = scope.get("method", "socket")
         navigates = method == "GET" and "text/html" in request.headers.get("accept", "")
-        address = request.client.host if request.client is not None else ""
+        address = address_of(request)
         if not (navigates and not refused.known and "cookie" not in request.headers):
             self._access.refuse(f"{method} {path}", str(refused), address=address)
         if scope["type"] == "websocket":

@@ -21,9 +21,11 @@ main { width: min(23rem, calc(100vw - 2rem)); padding: 1.75rem; background: var(
   border-radius: 10px; }
 h1 { font-size: 1.2rem; line-height: 1.3; margin: 0 0 .5rem; } p { margin: 0; color: var(--mute); }
 label { display: block; margin: .9rem 0 .25rem; color: var(--mute); font-size: .85rem; }
-input { width: 100%; padding: .55rem .65rem; border: 1px solid var(--line); border-radius: 6px; background: var(--bg); color: var(--ink);
+input { width: 100%; padding: .55rem .65rem; border: 1px solid var(--line); border-radius: 6px;
+  background: var(--bg); color: var(--ink);
   font: inherit; }
-button { width: 100%; margin-top: 1.4rem; padding: .6rem; border: 0; border-radius: 6px; background: #2757c4; color: #fff; font: inherit;
+button { width: 100%; margin-top: 1.4rem; padding: .6rem; border: 0; border-radius: 6px;
+  background: #2757c4; color: #fff; font: inherit;
   font-weight: 600; cursor: pointer; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 1px; }
 .problem { padding: .55rem .75rem; margin-top: .75rem; border-radius: 6px; background: var(--badbg); color: var(--bad); }

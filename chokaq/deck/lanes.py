@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
-from chokaq.store.errors import StoreError
+from chokaq.store.errors import StoreError, StoreRefused
 from chokaq.store.protocol import Session, Store
 
 Answer = TypeVar("Answer")
@@ -44,6 +44,8 @@ class Lanes:
     def _ask(self, ask: Callable[[Session], Answer]) -> Answer:
         try:
             return ask(self._session())
+        except StoreRefused:
+            raise
         except StoreError:
             self._give_up()
             raise

@@ -15,7 +15,7 @@ import structlog
 
 from chokaq.deck.changes import TICKING, Difference, difference
 from chokaq.deck.lanes import Lanes
-from chokaq.store.errors import StoreError
+from chokaq.store.errors import StoreError, StoreRefused
 from chokaq.store.looking import MAX_WATCHED, Changes
 
 log = structlog.get_logger("chokaq")
@@ -145,8 +145,9 @@ class Live:
         self._on_change.append(forget)
 
     def failed(self, error: StoreError) -> None:
-        """A read found the database away: say so at once."""
-        self._lost(str(error))
+        """A read or an action found the database away: say so at once. A refusal of the store is none of that."""
+        if not isinstance(error, StoreRefused):
+            self._lost(str(error))
 
     # ── the loop ──────────────────────────────────────────────────────────────────────────────────────────────────────
     def start(self) -> None:

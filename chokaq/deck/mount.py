@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from chokaq.config.load import Loaded
+from chokaq.config.load import with_origins
 from chokaq.deck.program import require_extra
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def mount_deck(app: "ChokaQ", asgi_app: Any, path: str = "/chokaq") -> None:
         raise TypeError(
             f"The Deck is mounted in a FastAPI or Starlette application, not in a {type(asgi_app).__name__}"
         )
-    desk = Desk(Loaded(app.settings, {}), app.store, base=base, check=check_by(app.registry))
+    desk = Desk(with_origins(app.settings), app.store, base=base, check=check_by(app.registry))
     site = build_site(desk)
     asgi_app.mount(base, site)
     outer = asgi_app.router.lifespan_context

@@ -10,7 +10,7 @@ import setproctitle
 import structlog
 
 from chokaq.config.errors import ConfigError
-from chokaq.config.load import Loaded
+from chokaq.config.load import Loaded, with_origins
 from chokaq.config.settings import Settings
 from chokaq.store.errors import StoreError
 
@@ -55,7 +55,7 @@ def run_web(settings: Settings, parent_pid: int) -> int:
     if os.getppid() != parent_pid:
         return 0
     try:
-        run_deck(Loaded(settings, {}))
+        run_deck(with_origins(settings))
     except (ConfigError, DeckNotInstalled, StoreError) as error:
         sys.stderr.write(f"chokaq: The Deck cannot be served: {error}\n")
         return 1

@@ -54,8 +54,8 @@ def serve(loaded: Loaded, *, ready: Callable[[], None] = lambda: None) -> None:
         "log_config": None,
         "access_log": False,
         "server_header": False,
-        "proxy_headers": True,
-        "forwarded_allow_ips": ",".join(settings.deck.proxy_peers),
+        # The gate listens to proxies itself: whether one is trusted is asked of the address that is connected.
+        "proxy_headers": False,
         "timeout_graceful_shutdown": GRACE,
         "lifespan": "on",
         "ws": "websockets-sansio",

@@ -8,7 +8,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from chokaq.config.settings import DeckSettings
-from chokaq.deck.access import COOKIE, Access, Refused, user_of
+from chokaq.deck.access import COOKIE, Access, Refused, address_of, user_of
 from chokaq.deck.gate import SIGN_IN, SIGN_OUT
 from chokaq.deck.html import STRICT_CSP, sign_in_page
 
@@ -30,7 +30,7 @@ def routes(access: Access, settings: DeckSettings, base: str) -> list[Route]:
     async def sign_in(request: Request) -> Response:
         fields = await _fields(request)
         name, target = fields.get("name", "").strip()[:100], local(fields.get("next"))
-        address = request.client.host if request.client is not None else ""
+        address = address_of(request)
         try:
             user, cookie = await run_in_threadpool(access.sign_in, name, fields.get("password", ""), address)
         except Refused as refused:

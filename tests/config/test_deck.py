@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from chokaq.config import ConfigError, load_settings
-from chokaq.config.load import load
+from chokaq.config.load import load, with_origins
 from chokaq.config.show import redacted, shown_settings
 
 HASH = "$argon2id$v=19$m=65536,t=3,p=4$SALT$HASH"
@@ -79,3 +79,12 @@ def test_secrets_are_shown_to_nobody(tmp_path: Path) -> None:
     assert (rows["deck.token"], rows["deck.secret"], rows["deck.users.anna.password_hash"]) == ("***", "***", "***")
     assert TOKEN not in repr(redacted(loaded.settings))
     assert "SALT" not in repr(redacted(loaded.settings))
+
+
+def test_settings_read_elsewhere_get_the_origins_of_their_file(tmp_path: Path) -> None:
+    file = write(tmp_path, "deck:\n  title: Orders\n")
+    settings = load_settings(file, {})
+
+    assert with_origins(settings, {}).origins == {"deck.title": "chokaq.yaml:2"}
+    write(tmp_path, "deck: {title: 7")
+    assert with_origins(settings, {}) == (settings, {})

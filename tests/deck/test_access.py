@@ -13,6 +13,7 @@ from chokaq.deck.access import COOKIE, Access, Refused, Role
 from chokaq.deck.desk import Desk
 from chokaq.deck.gate import Gate
 from chokaq.deck.throttle import FIRST_WAIT, FREE, LONGEST_WAIT, Throttle
+from chokaq.store.errors import StoreRefused, StoreUnavailable
 from chokaq.store.protocol import Session
 from tests.deck.conftest import HOST, PASSWORD, TOKEN, USERS, OpenDesk, client
 from tests.support.holder import Holder
@@ -346,3 +347,33 @@ async def test_destruction_is_confirmed_by_the_words_of_the_command_line(desks: 
         400, "not confirmed: 'purge 1' was to be typed; nothing was changed",
     )  # fmt: skip
     assert (done.status_code, done.json()[0]["result"]) == (200, "accepted")
+
+
+async def test_a_password_of_the_proxys_own_is_no_token(desks: OpenDesk) -> None:
+    """A proxy that asks for a password passes it on."""
+    desk = desks(proxy_header="X-Forwarded-User", token=TOKEN)
+    headers = {"x-forwarded-user": "anna", "authorization": "Basic YW5uYTp4"}
+    async with client(desk, headers=headers) as browser:
+        assert (await browser.get("/api/queues")).status_code == 200
+
+
+async def test_a_trusted_proxy_says_where_somebody_is_and_how_they_came(desks: OpenDesk) -> None:
+    desk = desks(users=USERS, proxy_peers=("10.0.0.0/8",))
+    told = {"x-forwarded-for": "6.6.6.6, 192.0.2.7", "x-forwarded-proto": "https", "origin": HOST}
+    fields = {"name": "anna", "password": PASSWORD}
+    async with client(desk, address="10.1.1.1", headers=told) as behind, client(desk, headers=told) as alone:
+        secure = await behind.post("/login", data=fields)
+        plain = await alone.post("/login", data=fields)
+        for browser in (behind, alone):
+            await browser.post("/login", data=fields | {"password": "no"})
+
+    assert "secure" in secure.headers["set-cookie"].lower()
+    assert "secure" not in plain.headers["set-cookie"].lower()
+    assert [one.address for one in await desk.reads.refusals()] == ["127.0.0.1", "192.0.2.7"]
+
+
+async def test_what_the_store_refuses_is_no_outage(desk: Desk) -> None:
+    desk.live.failed(StoreRefused("a value it cannot hold"))
+    assert desk.live.state.stale_since is None
+    desk.live.failed(StoreUnavailable("the server does not answer"))
+    assert desk.live.state.stale_since is not None
