@@ -21,7 +21,8 @@ BEGIN
     DECLARE @Found TABLE (
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Pillar varchar(10) NOT NULL, Status tinyint NOT NULL,
         LeaseNumber int NOT NULL, AttemptCount int NOT NULL, Priority int NOT NULL, Progress tinyint NULL, Cancelled bit NOT NULL);
-    SELECT @Live = COUNT(*), @Draining = COUNT(w.DrainAtUtc), @Beat = MAX(w.HeartbeatUtc)
+    SELECT @Live = COUNT(*), @Draining = COALESCE(SUM(CASE WHEN w.DrainAtUtc IS NULL THEN 0 ELSE 1 END), 0),
+        @Beat = MAX(w.HeartbeatUtc)
     FROM chokaq.Workers w WHERE w.EndedAtUtc IS NULL;
     SELECT @Rows = COUNT(*), @Failures = COALESCE(SUM(CAST(c.Failures AS bigint)), 0), @Changed = MAX(c.ChangedAtUtc)
     FROM chokaq.Circuits c;
