@@ -112,16 +112,15 @@ class SqliteCeiling(Ceiling):
         self._begin()
         run(sql["state"], key).fetchone()
         run(sql["raise"], key)
-        rows = run(sql["ready"], key).fetchall()
-        if rows:
-            run(sql["claim"], key | {"rows": _document([row[0] for row in rows])})
+        jobs, row_ids = run(sql["ready"], key).fetchone()
+        run(sql["claim"], key | {"rows": row_ids})
         run(sql["state"], key).fetchone()
         self._commit()
-        return [(row[1], row[4]) for row in rows]
+        return [(row[1], row[4]) for row in orjson.loads(jobs)]
 
     def start(self, jobs: list[Lease]) -> None:
         self._begin()
-        self._connection.execute(self._start["start"], {"jobs": _document(jobs), "now": _now_ms()}).fetchall()
+        self._connection.execute(self._start["start"], {"jobs": _document(jobs), "now": _now_ms()})
         self._commit()
 
     def archive(self, jobs: list[Lease]) -> None:
@@ -129,13 +128,12 @@ class SqliteCeiling(Ceiling):
 
         sql, run, now = self._succeed, self._connection.execute, _now_ms()
         self._begin()
-        matched = run(sql["match"], {"jobs": _document(jobs)}).fetchall()
-        rows = {"rows": _document([row[0] for row in matched]), "now": now}
-        run(sql["move"], rows)
-        run(sql["leave_hot"], rows)
         tally = Tally()
-        for row in matched:
-            tally.success(row[3], 0, 0)
+        for queue, rows, durations, lags in run(sql["match"], {"jobs": _document(jobs), "now": now}).fetchall():
+            moving = {"rows": rows, "now": now}
+            run(sql["move"], moving)
+            run(sql["leave_hot"], moving)
+            tally.successes(queue, orjson.loads(durations), orjson.loads(lags))
         tally.write(self._connection, self._worker.slot, now)
         self._commit()
 
@@ -173,10 +171,10 @@ class SqlServerCeiling(Ceiling):
         return [(row[0], row[3]) for row in rest[0]] if rest else []
 
     def start(self, jobs: list[Lease]) -> None:
-        self._link.call("StartJobs", (self._worker.worker_id, _leases(jobs)))
+        self._link.call("StartJobs", (self._worker.worker_id, _by_lease(jobs)))
 
     def archive(self, jobs: list[Lease]) -> None:
-        self._link.call("ArchiveSucceeded", (self._worker.worker_id, self._worker.slot, _leases(jobs)))
+        self._link.call("ArchiveSucceeded", (self._worker.worker_id, self._worker.slot, _by_lease(jobs)))
 
     def close(self) -> None:
         self._link.close()
@@ -201,5 +199,8 @@ def _document(rows: Any) -> str:
     return orjson.dumps(rows).decode()
 
 
-def _leases(jobs: list[Lease]) -> str:
-    return _document([{"i": job, "l": lease} for job, lease in jobs])
+def _by_lease(jobs: list[Lease]) -> str:
+    groups: dict[int, list[str]] = {}
+    for job, lease in jobs:
+        groups.setdefault(lease, []).append(job)
+    return "".join([f"{lease}:{','.join(ids)};" for lease, ids in groups.items()])

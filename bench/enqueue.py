@@ -78,21 +78,24 @@ def _once(target: Target, singles: int, thousands: int) -> dict[str, float]:
                 call(1)
                 call(THOUSAND)
             return {
-                f"{way}_{name}": count / _mean(call, count, calls)
+                f"{way}_{name}": rate
                 for name, count, calls in (("single", 1, singles), ("thousand", THOUSAND, thousands))
-                for way, call in ways.items()
+                for way, rate in _rates(ways, count, calls).items()
             }
     finally:
         bare.close()
         session.close()
 
 
-def _mean(call: Callable[[int], object], count: int, calls: int) -> float:
-    """Seconds of one call: the mean over all of them."""
-    began = time.perf_counter()
+def _rates(ways: dict[str, Callable[[int], object]], count: int, calls: int) -> dict[str, float]:
+    """Jobs per second of each way, over all its calls. The ways take turns call by call: a busy neighbour slows all alike."""
+    seconds = dict.fromkeys(ways, 0.0)
     for _ in range(calls):
-        call(count)
-    return (time.perf_counter() - began) / calls
+        for way, call in ways.items():
+            began = time.perf_counter()
+            call(count)
+            seconds[way] += time.perf_counter() - began
+    return {way: calls * count / spent for way, spent in seconds.items()}
 
 
 def _jobs(count: int) -> list[NewJob]:

@@ -29,7 +29,8 @@ def payload(number: int) -> dict[str, object]:
 
 # ── in the worker ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 _nap = float(os.environ.get(SLEEP, "0"))
-_descriptor = -1
+_UNOPENED, _NOWHERE = -1, -2
+_descriptor = _UNOPENED
 
 
 def started(number: int) -> None:
@@ -60,12 +61,11 @@ async def work_async(number: int) -> None:
 
 def _append(word: int) -> None:
     global _descriptor  # noqa: PLW0603 - opened by the first job of a process, so that each fork has its own
-    if _descriptor < 0:
+    if _descriptor == _UNOPENED:
         path = os.environ.get(LOG)
-        if path is None:
-            return
-        _descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    os.write(_descriptor, _RECORD.pack(word, time.monotonic_ns()))
+        _descriptor = _NOWHERE if path is None else os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    if _descriptor != _NOWHERE:
+        os.write(_descriptor, _RECORD.pack(word, time.monotonic_ns()))
 
 
 # ── beside the worker ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -152,6 +152,12 @@ class ChokaQ(Registrar):
 
         Blocks, and is not retried: the transaction is the caller's. A cursor in autocommit is refused. Call `ring(queue)` after
         the commit when a worker on this host should start at once instead of at its next poll.
+
+        After any error, and above all after a timeout on the client's side (pyodbc's `connection.timeout`, a call that was
+        cancelled or abandoned), it is not known whether the job stands in the open transaction: roll back, on that connection,
+        before anything else. Never commit, and never call again inside that transaction: the job might be accepted twice. When
+        the rollback fails, or the connection is broken, close it: the server then rolls back by itself. Then begin anew. When it
+        was the commit that got no answer, only an idempotency key keeps the second try from being a second job.
         """
         return self._in(cursor, [self._compose(Enqueue(job, payload, **options))])[0]
 

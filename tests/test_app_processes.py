@@ -108,6 +108,7 @@ def run(program: str, path: Path) -> str:
 
 @pytest.mark.processes
 def test_a_forked_child_enqueues_on_its_own_connection(tmp_path: Path) -> None:
+    """C22: what was opened before the fork is left to the parent."""
     path = tmp_path / "forks.db"
     assert run(FORKS, path) == 'done {"to":"last"}\n'
     connection = sqlite3.connect(path)

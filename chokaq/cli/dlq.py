@@ -6,23 +6,9 @@ from typing import Annotated
 import typer
 
 from chokaq.cli import dlq_repair
-from chokaq.cli.common import Common
-from chokaq.cli.options import AfterOption, ConfigOption, DatabaseOption, JsonOption, LimitOption
-from chokaq.cli.selection import (
-    AgeFilter,
-    FailureFilter,
-    FromFilter,
-    MaxOption,
-    QueueFilter,
-    SearchFilter,
-    StatusFilter,
-    TagFilter,
-    TypeFilter,
-    UntilFilter,
-    Words,
-    explain,
-    preview_json,
-)
+from chokaq.cli.options import AfterOption, IdArgument, LimitOption, Shared
+from chokaq.cli.selection import Filter, MaxOption, explain, preview_json
+from chokaq.cli.spread import spread
 
 SHOWN_TRACES = 3
 
@@ -31,57 +17,42 @@ class For(StrEnum):
     """Actions a preview can be asked for."""
 
     RESURRECT = "resurrect"
+    DROP = "drop"
     PURGE = "purge"
 
 
 def register(program: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(no_args_is_help=True, help="Look at jobs that stopped, and repair them.")
-    group.command("list")(list_)
-    group.command("show")(show)
-    group.command("preview")(preview)
+    group.command("list")(spread(list_))
+    group.command("show")(spread(show))
+    group.command("preview")(spread(preview))
     dlq_repair.register(group)
     program.add_typer(group, name="dlq")
 
 
-def list_(
-    ctx: typer.Context,
-    queue: QueueFilter = None,
-    status: StatusFilter = None,
-    type_key: TypeFilter = None,
-    failure: FailureFilter = None,
-    tag: TagFilter = None,
-    limit: LimitOption = 50,
-    after: AfterOption = None,
-    config: ConfigOption = None,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the DLQ, newest first. `preview` searches by text and time."""
-    common = Common.of(ctx, config, database, as_json)
+def list_(words: Filter, limit: LimitOption = 50, after: AfterOption = None, *, common: Shared) -> None:
+    """List the DLQ, newest first by id. A cursor goes on with the filter it came with."""
     from chokaq.cli.output import console, print_json
     from chokaq.cli.tables import print_page
-    from chokaq.operations.filters import job_filter
-    from chokaq.operations.jobs import list_jobs
+    from chokaq.lifecycle.states import Pillar
+    from chokaq.operations.filters import SEARCHED
+    from chokaq.operations.jobs import list_stopped
 
-    where = job_filter(pillar="dlq", queue=queue, status=status, type_key=type_key, reason=failure, tag=tag)
-    with common.connected() as (_store, session):
-        page = list_jobs(session, where, limit, after)
+    with common.connected() as (store, session):
+        page = list_stopped(session, words.read(store), limit, after, older_than=words.age)
     if common.as_json:
-        print_json(page)
-    else:
-        print_page(console(), page, where.pillar)
+        looked = {} if words.search is None else {"searched": SEARCHED}
+        print_json({"jobs": page.jobs, "after": page.after, **looked})
+        return
+    out = console()
+    print_page(out, page, Pillar.DLQ)
+    if words.search is not None:
+        out.print(f"Searched: the newest {SEARCHED:,} jobs that fit the rest of the filter.")
 
 
-def show(
-    ctx: typer.Context,
-    job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id.")],
-    config: ConfigOption = None,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def show(job_id: IdArgument, *, common: Shared) -> None:
     """Show one stopped job: what failed and how, what operators did, and what a resurrection would risk."""
-    common = Common.of(ctx, config, database, as_json)
     from chokaq.cli.output import console, print_json
     from chokaq.cli.tables import job_json, print_attempts, print_audit, print_facts, print_text
     from chokaq.operations.risks import show_stopped
@@ -102,40 +73,19 @@ def show(
 
 
 def preview(
-    ctx: typer.Context,
-    queue: QueueFilter = None,
-    status: StatusFilter = None,
-    type_key: TypeFilter = None,
-    failure: FailureFilter = None,
-    tag: TagFilter = None,
-    search: SearchFilter = None,
-    failed_from: FromFilter = None,
-    failed_until: UntilFilter = None,
-    older_than: AgeFilter = None,
+    words: Filter,
     action: Annotated[
-        For | None, typer.Option("--for", help="What this action would touch: a resurrection leaves out dropped jobs.")
+        For | None,
+        typer.Option("--for", help="What this action would touch: resurrections and drops leave out dropped jobs."),
     ] = None,
     maximum: MaxOption = 100,
-    config: ConfigOption = None,
-    database: DatabaseOption = None,
-    as_json: JsonOption = False,
+    *,
+    common: Shared,
 ) -> None:
     """Count the stopped jobs a filter means, and name the newest. An action judges each of them anew."""
-    common = Common.of(ctx, config, database, as_json)
     from chokaq.operations.confirm import Action
     from chokaq.operations.repair import preview_jobs
 
-    words = Words(
-        queue=queue,
-        type_key=type_key,
-        failure=failure,
-        status=status,
-        tag=tag,
-        search=search,
-        failed_from=failed_from,
-        failed_until=failed_until,
-        older_than=older_than,
-    )
     with common.connected() as (store, session):
         found = preview_jobs(session, words.read(store), None if action is None else Action(action), maximum)
     if common.as_json:

@@ -1,10 +1,17 @@
-"""Options that several commands take."""
+"""Options that several commands take, and groups of them (see `chokaq.cli.spread`)."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chokaq.cli.common import Common, who
+from chokaq.cli.spread import Spread
+
+if TYPE_CHECKING:
+    from chokaq.operations import By
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", "-c", help="The YAML file; else $CHOKAQ_CONFIG, else ./chokaq.yaml.")
 ]
@@ -23,3 +30,19 @@ LimitOption = Annotated[int, typer.Option("--limit", "-n", help="Entries of a pa
 AfterOption = Annotated[
     str | None, typer.Option("--after", metavar="CURSOR", help="Go on behind a page, with the filter it came with.")
 ]
+
+
+def _common(
+    ctx: typer.Context, config: ConfigOption = None, database: DatabaseOption = None, as_json: JsonOption = False
+) -> Common:
+    return Common.of(ctx, config, database, as_json)
+
+
+def _operator(reason: ReasonOption = None, actor: ActorOption = None) -> "By":
+    return who(actor, reason)
+
+
+Shared = Annotated[Common, Spread(_common)]
+"""The configuration, the database and how to answer; a command names it last."""
+Operator = Annotated["By", Spread(_operator)]
+"""Who acts, and why."""

@@ -1,4 +1,4 @@
-"""`chokaq queues list | pause | resume | activate | deactivate | set`."""
+"""`chokaq queues list | show | pause | resume | activate | deactivate | set`."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -30,6 +30,7 @@ def register(program: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(no_args_is_help=True, help="Look at queues, pause them, override what the YAML says.")
     group.command("list")(list_)
+    group.command("show")(show)
     group.command("pause", help="Claim nothing new from a queue, on all workers; running jobs finish.")(
         _switch("pause")
     )
@@ -50,6 +51,34 @@ def list_(
     with common.connected() as (_store, session):
         views = list_queues(session)
     _print(common, views, many=True)
+
+
+def show(
+    ctx: typer.Context,
+    queue: NameArgument,
+    config: ConfigOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one queue: its figures, how long its longest job has run, and how long each priority has waited."""
+    common = Common.of(ctx, config, database, as_json)
+    from chokaq.cli.output import console, number, print_json, span, table
+    from chokaq.operations.queues import show_queue
+
+    with common.connected() as (_store, session):
+        detail = show_queue(session, queue)
+    if common.as_json:
+        print_json(detail)
+        return
+    out = console()
+    out.print(queue_table([detail.queue], out.width))
+    if detail.queue.oldest_running_ms is not None:
+        out.print(f"The longest of the jobs that run began {span(detail.queue.oldest_running_ms)} ago.")
+    if not detail.priorities:
+        out.print("No job is due and waiting.")
+        return
+    rows = [(str(view.priority), number(view.waiting), span(view.oldest_due_ms)) for view in detail.priorities]
+    out.print(table((">priority", ">waiting", ">oldest"), rows))
 
 
 def _switch(verb: str) -> Callable[..., None]:
@@ -106,7 +135,9 @@ def set_(
     max_workers: Annotated[int | None, typer.Option(help="Concurrent handlers per child: 1 to 10,000.")] = None,
     fleet_max_workers: Annotated[int | None, typer.Option(help="Exact cap over all workers: 1 to 100,000.")] = None,
     execution_timeout: Annotated[str | None, typer.Option(help="1s to 24h.")] = None,
-    zombie_timeout: Annotated[str | None, typer.Option(help="1s to 24h.")] = None,
+    zombie_timeout: Annotated[
+        str | None, typer.Option(help="At least three heartbeats of the queue, at most 24h.")
+    ] = None,
     clear: Annotated[
         list[Override] | None, typer.Option("--clear", help="Let the YAML rule again; repeatable.")
     ] = None,
@@ -132,9 +163,9 @@ def set_(
         if given[option] is not None:
             raise typer.BadParameter(f"--{option} is both set and cleared", param_hint="--clear")
         change[option.replace("-", "_")] = None
-    operator = who(actor, reason)
+    operator, heartbeat = who(actor, reason), common.settings().queue(queue).heartbeat
     with common.connected() as (_store, session):
-        view = set_queue(session, queue, operator, create=create, **change)
+        view = set_queue(session, queue, operator, create=create, heartbeat=heartbeat, **change)
     _print(common, [view])
 
 

@@ -1,11 +1,12 @@
 """Which stopped jobs a command is about: those it names, or those a filter means."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chokaq.cli.reading import instant, seconds
+from chokaq.cli.spread import Spread
 
 if TYPE_CHECKING:
     from chokaq.operations import Preview
@@ -23,7 +24,7 @@ SearchFilter = Annotated[
     str | None, typer.Option("--search", help="Only jobs that hold this text; looks at the newest 10,000.")
 ]
 FromFilter = Annotated[str | None, typer.Option("--failed-from", metavar="INSTANT", help="Stopped then or later.")]
-UntilFilter = Annotated[str | None, typer.Option("--failed-until", metavar="INSTANT", help="Stopped then or earlier.")]
+UntilFilter = Annotated[str | None, typer.Option("--failed-until", metavar="INSTANT", help="Stopped before then.")]
 AgeFilter = Annotated[str | None, typer.Option("--older-than", metavar="AGE", help="Stopped longer ago: 12h, 30d.")]
 MaxOption = Annotated[int, typer.Option("--max", help="By filter: the newest so many at most, 1 to 1,000.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Instead of a filter: whatever stands in the DLQ.")]
@@ -33,26 +34,31 @@ AllOption = Annotated[bool, typer.Option("--all", help="Instead of a filter: wha
 class Words:
     """A filter as it was typed."""
 
-    queue: str | None = None
-    type_key: str | None = None
-    failure: str | None = None
-    status: str | None = None
-    tag: str | None = None
-    search: str | None = None
-    failed_from: str | None = None
-    failed_until: str | None = None
-    older_than: str | None = None
+    queue: QueueFilter = None
+    status: StatusFilter = None
+    type_key: TypeFilter = None
+    failure: FailureFilter = None
+    tag: TagFilter = None
+    search: SearchFilter = None
+    failed_from: FromFilter = None
+    failed_until: UntilFilter = None
+    older_than: AgeFilter = None
 
     @property
     def given(self) -> bool:
         """True when at least one criterion is named."""
         return self != Words()
 
+    @property
+    def age(self) -> float | None:
+        """`--older-than` in seconds. Raises BadParameter."""
+        return None if self.older_than is None else seconds("--older-than", self.older_than)
+
     def read(self, store: "Store") -> "DlqFilter":
         """The filter; an age counts back from the database's clock. Raises OperationError or BadParameter."""
         from chokaq.operations.filters import dlq_filter
 
-        older_than = None if self.older_than is None else seconds("--older-than", self.older_than)
+        older_than = self.age
         return dlq_filter(
             queue=self.queue,
             type_key=self.type_key,
@@ -67,6 +73,25 @@ class Words:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Selectors(Words):
+    """How jobs were chosen on the command line: a filter, or everything, and how many at most."""
+
+    everything: AllOption = False
+    maximum: MaxOption = 100
+
+    @property
+    def words(self) -> Words:
+        """The filter alone."""
+        return Words(**{field.name: getattr(self, field.name) for field in fields(Words)})
+
+
+Filter = Annotated[Words, Spread(Words)]
+"""The options of a filter."""
+Chosen = Annotated[Selectors, Spread(Selectors)]
+"""The options of a filter that an action takes."""
+
+
 @dataclass(frozen=True)
 class Selection:
     """Jobs named, or a filter; never both, never neither."""
@@ -76,14 +101,14 @@ class Selection:
     maximum: int
 
     @classmethod
-    def of(cls, ids: list[str] | None, words: Words, everything: bool, maximum: int) -> "Selection":
+    def of(cls, ids: list[str] | None, chosen: Selectors) -> "Selection":
         """Raises BadParameter unless exactly one of ids, filter and --all is given."""
-        ways = sum((bool(ids), words.given, everything))
+        ways = sum((bool(ids), chosen.words.given, chosen.everything))
         if ways == 0:
             raise typer.BadParameter("name jobs by their ids, or a filter (--queue, --failure, …), or --all")
         if ways > 1:
             raise typer.BadParameter("name either jobs by their ids, or a filter, or --all")
-        return cls(ids or [], words, maximum)
+        return cls(ids or [], chosen.words, chosen.maximum)
 
     def preview(self, store: "Store", session: "Session", action: "Action") -> "Preview":
         """What the filter means at this moment."""

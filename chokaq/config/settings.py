@@ -10,6 +10,9 @@ import msgspec
 
 from chokaq.store.options import DatabaseSettings
 
+_LARGEST_BUFFER = 500
+"""Half of what one call may carry: larger sets gain nothing, and a death would leave more to hand back."""
+
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How one job is run and what becomes of its failures (design §8). Settable for all, per queue and per type."""
@@ -63,14 +66,15 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     """One queue of a worker: its processes, its concurrency, its limits."""
 
     name: str
-    max_workers: int = 10
-    """Concurrent handlers inside one child."""
+    max_workers: int = 50
+    """Concurrent handlers inside one child: as many as its handlers may hold of what is scarce (connections, memory, threads)."""
     processes: int = 1
     """Child processes forked for this queue by one supervisor."""
     prefetch: int | None = None
-    """Jobs a child may buffer beyond those running; None: as many as max_workers, at least 20, at most 500. 0: none.
+    """Jobs a child may buffer beyond those running. 0: none.
 
-    Behind slow handlers a child buffers less: about what it starts within a second.
+    None: as many as max_workers, at least 20, and while jobs pass quickly what is started within a quarter of a second, at most
+    500. Behind slow handlers a child buffers less: about what it starts within a second.
     """
     fleet_max_workers: int | None = None
     """Exact cap on leases held in this queue by all workers everywhere. None: no cap."""
@@ -103,8 +107,13 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def buffer_size(self) -> int:
-        """Jobs a child may hold beyond those running."""
-        return max(20, min(500, self.max_workers)) if self.prefetch is None else self.prefetch
+        """Jobs a child may hold beyond those running, to begin with."""
+        return max(20, min(_LARGEST_BUFFER, self.max_workers)) if self.prefetch is None else self.prefetch
+
+    @property
+    def largest_buffer(self) -> int:
+        """Jobs a child may hold beyond those running while they pass quickly."""
+        return _LARGEST_BUFFER if self.prefetch is None else self.prefetch
 
 
 class MaintenanceSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,8 +247,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     deck: DeckSettings = DeckSettings()
     """The web dashboard."""
     redact: tuple[str, ...] = ()
-    """Regular expressions of secrets: what they match in a handler's errors becomes *** before it is stored. (Passwords in URLs
-    and connection strings always do.)"""
+    """Regular expressions of secrets: what they match in a handler's errors becomes *** before it is stored, and in every log
+    line. (Passwords in URLs and connection strings always do.)"""
     log_level: str = "info"
     """Least level that is logged."""
     log_format: Literal["console", "json"] = "console"

@@ -10,9 +10,10 @@ from chokaq.deck.board import claimed
 from chokaq.deck.shown import JobPage
 from chokaq.lifecycle.states import JobStatus, Pillar
 from chokaq.operations.jobs import show_job
-from chokaq.operations.risks import find_holder, resurrection_risks
+from chokaq.operations.risks import resurrection_risks
 from chokaq.store.protocol import Session
 from chokaq.store.records import JobView
+from chokaq.store.repairs import KeyHolder
 
 SHOWN_PAYLOAD = 200_000
 """Characters of a payload that a page shows."""
@@ -33,7 +34,7 @@ def read_job(session: Session, job_id: str, settings: Settings, *, types_known: 
         payload_cut=len(payload) > SHOWN_PAYLOAD,
         headers=_headers(job),
         owner=claimed(session, job.worker_id, settings) if held and job.worker_id is not None else None,
-        risks=resurrection_risks(job, now, find_holder(session, job)) if stopped else [],
+        risks=resurrection_risks(job, now, _holder(session, job)) if stopped else [],
         type_known=types_known,
         editable=job.status is JobStatus.PENDING or (stopped and job.status is not JobStatus.DROPPED),
     )
@@ -57,6 +58,10 @@ def _has_long_numbers(payload: str) -> bool:
         if digits > 15:
             return True
     return False
+
+
+def _holder(session: Session, job: JobView) -> KeyHolder | None:
+    return None if job.idempotency_key is None else session.get_key_holder(job.idempotency_key)
 
 
 def _headers(job: JobView) -> dict[str, str]:

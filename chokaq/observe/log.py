@@ -3,22 +3,27 @@
 import logging
 import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
 import structlog
 
-from chokaq.observe.redact import redact_event
+from chokaq.observe.redact import RedactEvent
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 
-def configure_logging(level: str = "info", format: str = "console") -> None:  # noqa: A002 - the setting's own name
+def configure_logging(
+    level: str = "info",
+    format: str = "console",  # noqa: A002 - the setting's own name
+    redact: Sequence[str] = (),
+) -> None:
     """Send structlog and the standard library's logging to stderr.
 
-    `level`: debug, info, warning, error or critical. `format`: `console` (local time, for people) or `json` (UTC). May be called
-    again, also after a fork: a line is one write, nothing is buffered and no lock is held.
+    `level`: debug, info, warning, error or critical. `format`: `console` (local time, for people) or `json` (UTC).
+    `redact`: patterns of secrets that become *** in every line, beside the passwords that always do. May be called again, also
+    after a fork: a line is one write, nothing is buffered and no lock is held.
     """
     as_json = format == "json"
     number = LEVELS[level]
@@ -29,7 +34,7 @@ def configure_logging(level: str = "info", format: str = "console") -> None:  # 
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time") if as_json else _local_time,
             structlog.processors.StackInfoRenderer(),
             structlog.processors.format_exc_info,
-            redact_event,
+            RedactEvent(redact),
             *(_json_processors() if as_json else [_console_renderer()]),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),

@@ -1,10 +1,12 @@
 """Takes secrets out of what is logged or printed."""
 
 import re
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 HIDDEN = "***"
+_OURS = frozenset({"level", "time", "timestamp"})
+"""What the logging itself puts into an event: no pattern may spoil it."""
 
 _SECRET_KEY = re.compile(
     r"pass(word|wd|phrase)?$|pwd$|secret|token|api_?key|authorization|credential|private_?key|connection_?string",
@@ -39,17 +41,23 @@ class Redactor:
         return text
 
 
-def redact(value: Any) -> Any:
-    """The value without secrets: texts, and what mappings and sequences hold; anything else as it is."""
+def redact(value: Any, clean: Callable[[str], str] = redact_text) -> Any:
+    """The value without secrets: texts, what mappings and sequences hold, and the text of any other object that shows one.
+
+    `clean` takes them out of a text.
+    """
     match value:
-        case str():
-            return redact_text(value)
-        case dict():
-            return {key: HIDDEN if is_secret(key, item) else redact(item) for key, item in value.items()}
-        case list() | tuple():
-            return [redact(item) for item in value]
-        case _:
+        case None | bool() | int() | float():
             return value
+        case str():
+            return clean(value)
+        case dict():
+            return {key: HIDDEN if is_secret(key, item) else redact(item, clean) for key, item in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [redact(item, clean) for item in value]
+        case _:
+            shown = _shown(value)
+            return value if clean(shown) == shown else clean(shown)
 
 
 def is_secret(key: object, value: object) -> bool:
@@ -57,8 +65,24 @@ def is_secret(key: object, value: object) -> bool:
     return isinstance(value, str | bytes) and isinstance(key, str) and _SECRET_KEY.search(key) is not None
 
 
-def redact_event(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """structlog processor: the event without secrets."""
-    for key, value in event.items():
-        event[key] = HIDDEN if is_secret(key, value) else redact(value)
-    return event
+def _shown(value: object) -> str:
+    """How an object looks in a log line."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - an object that cannot be shown must not cost the line
+        return ""
+
+
+class RedactEvent:
+    """structlog processor: the event without secrets, its traceback included. Stands behind whatever formats that."""
+
+    def __init__(self, patterns: Sequence[str] = ()) -> None:
+        """`patterns`: as for `Redactor`."""
+        self._clean = Redactor(patterns)
+
+    def __call__(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Called by structlog."""
+        for key, value in event.items():
+            if key not in _OURS:
+                event[key] = HIDDEN if is_secret(key, value) else redact(value, self._clean)
+        return event

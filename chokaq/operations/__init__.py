@@ -4,18 +4,20 @@ from chokaq.operations.actor import By, Role, by, default_actor, require_operato
 from chokaq.operations.audit import AuditPage, list_audit
 from chokaq.operations.circuits import CircuitStatus, force_circuit, list_circuits
 from chokaq.operations.confirm import Action, Confirmation, confirm_jobs, confirm_queue
-from chokaq.operations.connect import connected, find_store
+from chokaq.operations.connect import connected, doorbell, find_store
 from chokaq.operations.edits import PayloadCheck, check_edits, edit_job
 from chokaq.operations.errors import NotAllowed, OperationError
 from chokaq.operations.filters import dlq_filter, job_filter
-from chokaq.operations.jobs import JobDetail, cancel_jobs, list_jobs, show_job
+from chokaq.operations.jobs import JobDetail, cancel_jobs, list_jobs, list_stopped, show_job
 from chokaq.operations.queues import (
+    QueueDetail,
     activate_queue,
     deactivate_queue,
     list_queues,
     pause_queue,
     resume_queue,
     set_queue,
+    show_queue,
 )
 from chokaq.operations.repair import Preview, Repaired, drop_jobs, preview_jobs, purge_jobs, resurrect_jobs
 from chokaq.operations.risks import StoppedJob, resurrection_risks, show_stopped
@@ -34,6 +36,7 @@ __all__ = [
     "OperationError",
     "PayloadCheck",
     "Preview",
+    "QueueDetail",
     "QueueStatus",
     "Rates",
     "Repaired",
@@ -53,6 +56,7 @@ __all__ = [
     "deactivate_queue",
     "default_actor",
     "dlq_filter",
+    "doorbell",
     "drain_worker",
     "drop_jobs",
     "edit_job",
@@ -63,6 +67,7 @@ __all__ = [
     "list_circuits",
     "list_jobs",
     "list_queues",
+    "list_stopped",
     "list_workers",
     "pause_queue",
     "preview_jobs",
@@ -77,5 +82,6 @@ __all__ = [
     "schema_version",
     "set_queue",
     "show_job",
+    "show_queue",
     "show_stopped",
 ]

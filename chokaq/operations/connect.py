@@ -1,8 +1,9 @@
 """The way from settings to a store and a session."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from chokaq.store.doorbell import Doorbell
 from chokaq.store.open import open_store
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session, Store
@@ -11,6 +12,11 @@ from chokaq.store.protocol import Session, Store
 def find_store(options: DatabaseSettings) -> Store:
     """The store these options name; opens no connection. Raises StoreMisconfigured."""
     return open_store(options)
+
+
+def doorbell(store: Store) -> Callable[[str], None]:
+    """Wakes an idle worker of a queue on this host, if there is one. Never blocks, never raises."""
+    return Doorbell(store.identity).ring
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from chokaq.jobs import envelope
 from chokaq.jobs.envelope import Scope
 from chokaq.jobs.errors import EnqueueError
 from chokaq.jobs.ids import new_id
+from chokaq.operations.connect import doorbell
 from chokaq.operations.edits import ascii_json
 from chokaq.operations.errors import OperationError
-from chokaq.store.doorbell import Doorbell
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import Enqueued, NewJob
 
@@ -62,5 +62,5 @@ def enqueue_job(store: Store, session: Session, job: NewJob) -> Enqueued:
     """Accept the job durably and wake an idle worker on this host."""
     answer = session.enqueue_jobs([job])[0]
     if answer.created:
-        Doorbell(store.identity).ring(job.queue)
+        doorbell(store)(job.queue)
     return answer

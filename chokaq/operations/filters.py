@@ -9,12 +9,14 @@ from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.operations.errors import OperationError
 from chokaq.operations.queues import check_queue
 from chokaq.store.records import JobFilter
-from chokaq.store.repairs import DlqFilter
+from chokaq.store.repairs import COUNTED, DlqFilter
 
 Word = TypeVar("Word")
 
 MAX_TEXT = 1_000
 """Characters of a tag or a text to search for."""
+SEARCHED = COUNTED
+"""Jobs a search looks at: the newest that fit the rest of the filter."""
 MAX_AGE = timedelta(days=36_525)
 """A hundred years."""
 

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 import msgspec
 
 from chokaq.jobs.ids import new_id
+from chokaq.lifecycle.states import Pillar
 from chokaq.operations.actor import By, require_operator
 from chokaq.operations.cursors import cursor_of, position_of
 from chokaq.operations.errors import OperationError, UnknownJob
 from chokaq.store.claims import ClaimView
 from chokaq.store.protocol import Session
 from chokaq.store.records import Attempt, AuditEntry, CancelAnswer, JobFilter, JobView, Page
+from chokaq.store.repairs import DlqFilter
 
 MAX_BATCH = 1_000
 MAX_PAGE = 500
@@ -68,7 +70,24 @@ def show_job(session: Session, job_id: str) -> JobDetail:
 
 def list_jobs(session: Session, where: JobFilter, limit: int = 50, after: str | None = None) -> Page:
     """One page of a pillar, newest first. `limit`: 1 to 500; `after`: the cursor of the page before, of the same filter."""
+    return _page(session, where, limit, after, bound=where)
+
+
+def list_stopped(
+    session: Session, where: DlqFilter, limit: int = 50, after: str | None = None, *, older_than: float | None = None
+) -> Page:
+    """One page of the DLQ, newest first by id; `limit` and `after` as for `list_jobs`.
+
+    `older_than`: the age in seconds that `where.failed_until` was counted back from. A cursor is bound to the age then, since the
+    instant moves on from page to page. A search looks at the newest 10,000 jobs (by id) that fit the rest of the filter.
+    """
+    shown = JobFilter(pillar=Pillar.DLQ, **msgspec.structs.asdict(where))
+    bound = shown if older_than is None else [msgspec.structs.replace(shown, failed_until=None), older_than]
+    return _page(session, shown, limit, after, bound=bound)
+
+
+def _page(session: Session, where: JobFilter, limit: int, after: str | None, *, bound: object) -> Page:
     if not 1 <= limit <= MAX_PAGE:
         raise OperationError(f"a page holds 1 to {MAX_PAGE} jobs, not {limit:,}")
-    page = session.list_jobs(where, limit, None if after is None else check_id(position_of("jobs", where, after)))
-    return Page(page.jobs, None if page.after is None else cursor_of("jobs", where, page.after))
+    page = session.list_jobs(where, limit, None if after is None else check_id(position_of("jobs", bound, after)))
+    return Page(page.jobs, None if page.after is None else cursor_of("jobs", bound, page.after))

@@ -3,16 +3,33 @@
 import difflib
 from collections.abc import Callable
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from chokaq.operations.actor import By, require_operator
 from chokaq.operations.errors import OperationError
 from chokaq.store.protocol import Session
-from chokaq.store.records import QueueChange, QueueView
+from chokaq.store.records import PriorityView, QueueChange, QueueView
 
 MAX_WORKERS = 10_000
 MAX_FLEET = 100_000
 MAX_TIMEOUT_SECONDS = 86_400
+BEATS = 3
+"""Heartbeats a zombie timeout has to span, so that one slow call does not make a healthy job look dead."""
+
+
+class QueueDetail(msgspec.Struct, frozen=True):
+    """A queue, and how long each of its priorities has waited."""
+
+    queue: QueueView
+    priorities: list[PriorityView]
+    """The highest first; at most the 100 that have waited longest."""
+
+
+def show_queue(session: Session, queue: str) -> QueueDetail:
+    """One queue with the lag of each priority. Raises OperationError when no such queue is known."""
+    name = check_queue(queue)
+    return QueueDetail(_known(session, name), session.list_priorities(name))
 
 
 def list_queues(session: Session) -> list[QueueView]:
@@ -50,11 +67,15 @@ def set_queue(
     execution_timeout: float | UnsetType | None = UNSET,
     zombie_timeout: float | UnsetType | None = UNSET,
     create: bool = False,
+    heartbeat: float | None = None,
 ) -> QueueView:
     """Write overrides; UNSET leaves one alone, None clears it (the YAML rules again). Timeouts in seconds.
 
-    Bounds: max_workers 1 to 10,000 per child; fleet_max_workers 1 to 100,000; timeouts 1 s to 86,400 s.
+    Bounds: max_workers 1 to 10,000 per child; fleet_max_workers 1 to 100,000; timeouts 1 s to 86,400 s. `heartbeat`: how often the
+    queue's workers renew their leases, in seconds, by the configuration (None: not known); a zombie_timeout under three of them is
+    refused, since it would take healthy jobs for dead.
     """
+    _check_leases(queue, zombie_timeout, heartbeat)
     change = QueueChange(
         max_workers=_checked("max_workers", max_workers, _whole(MAX_WORKERS)),
         fleet_max_workers=_checked("fleet_max_workers", fleet_max_workers, _whole(MAX_FLEET)),
@@ -70,12 +91,28 @@ def _change(session: Session, queue: str, change: QueueChange, who: By, *, creat
     require_operator(who)
     name = check_queue(queue)
     if not create:
-        known = [view.name for view in session.list_queues()]
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known) or 'none'}."
-            raise OperationError(f"there is no queue {name!r} here; {hint} --create sets it before its first job")
+        _known(session, name, "--create sets it before its first job")
     return session.set_queue(name, change, who.actor, who.reason)
+
+
+def _known(session: Session, name: str, more: str = "") -> QueueView:
+    views = {view.name: view for view in session.list_queues()}
+    if name in views:
+        return views[name]
+    near = difflib.get_close_matches(name, views, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(views) or 'none'}."
+    raise OperationError(f"there is no queue {name!r} here; {hint} {more}".rstrip())
+
+
+def _check_leases(queue: str, zombie_timeout: float | UnsetType | None, heartbeat: float | None) -> None:
+    if heartbeat is None or zombie_timeout is None or isinstance(zombie_timeout, UnsetType):
+        return
+    if zombie_timeout < BEATS * heartbeat:
+        raise OperationError(
+            f"zombie_timeout of {queue}: {zombie_timeout:g} s is under three heartbeats of its workers ({heartbeat:g} s each by "
+            f"the configuration), so one slow call would make a healthy job look dead: set at least {BEATS * heartbeat:g} s, "
+            "or a shorter heartbeat in the configuration first"
+        )
 
 
 def check_queue(name: str) -> str:
@@ -107,6 +144,7 @@ def _timeout(what: str, value: float) -> int:
 
 
 __all__ = [
+    "QueueDetail",
     "activate_queue",
     "check_queue",
     "deactivate_queue",
@@ -114,4 +152,5 @@ __all__ = [
     "pause_queue",
     "resume_queue",
     "set_queue",
+    "show_queue",
 ]

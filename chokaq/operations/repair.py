@@ -5,7 +5,7 @@ ids it chose. In between a job may move on, so every action judges each job anew
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -118,11 +118,13 @@ def resurrect_jobs(
     edits: Edits | None = None,
     without_key: bool = False,
     check: PayloadCheck | None = None,
+    ring: Callable[[str], None] | None = None,
 ) -> Repaired:
     """Return 1 to 1,000 stopped jobs to Pending, edited on the way; they keep priority, key and headers, and get a fresh age.
 
     A job whose key another live job holds answers `key_conflict`; `without_key` leaves the key behind. `check`: what a new
-    payload has to pass, given the job. Raises OperationError.
+    payload has to pass, given the job. `ring` is called with every queue that has jobs due again, so that an idle worker on this
+    host need not wait for its poll (`doorbell`). Raises OperationError.
     """
     require_operator(who)
     ids = check_ids("resurrect", job_ids)
@@ -133,9 +135,11 @@ def resurrect_jobs(
         job = session.get_job(ids[0])
         if job is not None:
             check_payload(job, edits, check)
-    return Repaired(
-        session.resurrect_jobs(ids, who.actor, who.reason, edits=edits, without_key=without_key, request=new_id())
-    )
+    answers = session.resurrect_jobs(ids, who.actor, who.reason, edits=edits, without_key=without_key, request=new_id())
+    if ring is not None:
+        for queue in sorted({answer.queue for answer in answers if answer.queue is not None}):
+            ring(queue)
+    return Repaired(answers)
 
 
 def drop_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:

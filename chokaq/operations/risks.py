@@ -6,9 +6,10 @@ import msgspec
 
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.operations.errors import OperationError
-from chokaq.operations.jobs import MAX_PAGE, show_job
+from chokaq.operations.jobs import show_job
 from chokaq.store.protocol import Session
-from chokaq.store.records import Attempt, AuditEntry, JobFilter, JobView
+from chokaq.store.records import Attempt, AuditEntry, JobView
+from chokaq.store.repairs import KeyHolder
 
 OLD = timedelta(days=1)
 """A job that was due longer ago than this may be about a world that has moved on."""
@@ -33,21 +34,12 @@ def show_stopped(session: Session, job_id: str, now: datetime) -> StoppedJob:
             f"the job {job.id} is {job.status.label} and stands in the pillar {job.pillar.value}, not in the DLQ: "
             f"`chokaq jobs show {job.id}`"
         )
-    return StoppedJob(job, detail.attempts, detail.audit, resurrection_risks(job, now, find_holder(session, job)))
+    holder = None if job.idempotency_key is None else session.get_key_holder(job.idempotency_key)
+    return StoppedJob(job, detail.attempts, detail.audit, resurrection_risks(job, now, holder))
 
 
-def find_holder(session: Session, job: JobView) -> JobView | None:
-    """The live job that holds a job's idempotency key, looked for among the newest 500; the resurrection looks at them all."""
-    if job.idempotency_key is None:
-        return None
-    for live in session.list_jobs(JobFilter(), MAX_PAGE).jobs:
-        if live.idempotency_key == job.idempotency_key:
-            return live
-    return None
-
-
-def resurrection_risks(job: JobView, now: datetime, holder: JobView | None = None) -> list[str]:
-    """What a resurrection of a stopped job would risk, the gravest first."""
+def resurrection_risks(job: JobView, now: datetime, holder: KeyHolder | None = None) -> list[str]:
+    """What a resurrection of a stopped job would risk, the gravest first. `holder`: who holds its key; None: nobody does."""
     if job.status == JobStatus.DROPPED:
         return ["It was dropped: it never runs again, and cannot be resurrected."]
     return [*_what_happened(job), *_key(job, holder), *_age(job, now)]
@@ -73,7 +65,7 @@ def _what_happened(job: JobView) -> list[str]:
     return found
 
 
-def _key(job: JobView, holder: JobView | None) -> list[str]:
+def _key(job: JobView, holder: KeyHolder | None) -> list[str]:
     if job.idempotency_key is None:
         return []
     if holder is not None:
@@ -82,7 +74,7 @@ def _key(job: JobView, holder: JobView | None) -> list[str]:
         )
         return [told + "refused with key_conflict; without its key the same work may be done twice."]
     return [
-        f"It takes its key {job.idempotency_key!r} back; should a live job hold that, it is refused with key_conflict."
+        f"It takes its key {job.idempotency_key!r} back: no live job holds it now; should one take it first, it is refused."
     ]
 
 

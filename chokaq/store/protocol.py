@@ -42,6 +42,7 @@ from chokaq.store.records import (
     Leadership,
     NewJob,
     Page,
+    PriorityView,
     QueueChange,
     QueueView,
     Registration,
@@ -51,7 +52,7 @@ from chokaq.store.records import (
     WorkerInfo,
     WorkerView,
 )
-from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, RepairAnswer
+from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, KeyHolder, RepairAnswer
 
 MAX_JOBS_PER_CALL = 1_000
 MAX_BYTES_PER_CALL = 4_000_000
@@ -98,7 +99,10 @@ class Session(ClaimSession, LookingSession, Protocol):
         ...
 
     def archive_succeeded(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
-        """Processing → Archive; counts the success with its run time and pickup lag."""
+        """Processing → Archive; counts the success with its run time and pickup lag.
+
+        A job that a manual repair put back into Hot, its old Archive row left, ends in the Archive: the old row gives way.
+        """
         ...
 
     def reschedule_for_retry(self, worker: Registration, retries: Sequence[Retry]) -> list[Answer]:
@@ -186,6 +190,14 @@ class Session(ClaimSession, LookingSession, Protocol):
         """Every queue that has a row in Queues or jobs in Hot, by name."""
         ...
 
+    def list_priorities(self, queue: str) -> list[PriorityView]:
+        """How long the due jobs of one queue have waited, by priority, the highest first.
+
+        At most 100: the priorities whose oldest job has waited longest. Looks at 1,000 priorities at most, the highest; of the jobs
+        whose time has come since the last fetch it sees the oldest 1,000.
+        """
+        ...
+
     def list_workers(self, *, ended: bool = False) -> list[WorkerView]:
         """The registry, newest first, at most 1,000; ended workers only when asked."""
         ...
@@ -236,6 +248,10 @@ class Session(ClaimSession, LookingSession, Protocol):
 
     def preview_dlq(self, where: DlqFilter, limit: int = 100) -> DlqPreview:
         """What a filter of the DLQ means now. 1 ≤ limit ≤ 1,000 ids. Never reads payloads."""
+        ...
+
+    def get_key_holder(self, key: str) -> KeyHolder | None:
+        """The live job that holds an idempotency key, by its own row or by a retained or windowed entry; None: nobody."""
         ...
 
     def edit_job(
@@ -298,7 +314,11 @@ class Store(Protocol):
         ...
 
     def enqueue_in(self, cursor: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Enqueue on the caller's own cursor (pyodbc or sqlite3), inside its transaction; an autocommit cursor is refused."""
+        """Enqueue on the caller's own cursor (pyodbc or sqlite3), inside its transaction; an autocommit cursor is refused.
+
+        After an error, a timeout of the client included, the caller rolls back (or closes the connection): whether the rows stand
+        in the open transaction is not known.
+        """
         ...
 
     def now(self) -> datetime:

@@ -375,6 +375,18 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     """True when the queue has a row in Queues (a worker registered or an operator set something)."""
     updated_at: datetime | None = None
     updated_by: str | None = None
+    oldest_running_ms: int | None = None
+    """How long the job that has run longest has been running; None when none runs."""
+
+
+class PriorityView(msgspec.Struct, frozen=True):
+    """The due jobs of a queue that share a priority."""
+
+    priority: int
+    waiting: int
+    """Due and waiting; the count stops at 10,000."""
+    oldest_due_ms: int
+    """How long the oldest of them has been due."""
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):

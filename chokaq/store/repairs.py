@@ -46,6 +46,15 @@ class RepairAnswer(msgspec.Struct, frozen=True):
     """The state it stands in now, the action included; None when it stands nowhere (unknown, purged) or is a worker."""
     holder: str | None = None
     """Of `key_conflict`: the live job that holds its idempotency key."""
+    queue: str | None = None
+    """Of an accepted resurrection: the queue in which the job is Pending now; None when it has gone on since."""
+
+
+class KeyHolder(msgspec.Struct, frozen=True):
+    """The live job that holds an idempotency key."""
+
+    id: str
+    status: JobStatus
 
 
 class DlqFilter(msgspec.Struct, frozen=True, kw_only=True):

@@ -183,7 +183,7 @@ class Arbiter:
         for post, assignment in plan.replace:
             self._rollout.add(post, assignment, "reload")
         if (new.log_level, new.log_format) != (self._settings.log_level, self._settings.log_format):
-            configure_logging(new.log_level, new.log_format)
+            configure_logging(new.log_level, new.log_format, new.redact)
         log.info(
             "reloaded",
             replaced=[post.name for post, _ in plan.replace],

@@ -52,7 +52,7 @@ class Desk:
         self._kinds: dict[str, tuple[Policy, Route | None, Breaker]] = {}
         self._live = LiveQueue()
         self._pace = Pace()
-        self._foresight = Foresight(queue.buffer_size)
+        self._foresight = Foresight(queue.buffer_size, queue.largest_buffer)
         self.breakers = Breakers(self._shut)
         self.buffer = Buffer()
         self.limiter = Limiter(min(queue.max_workers, slot.runners))
@@ -60,6 +60,7 @@ class Desk:
         """False once the child claims no more: nothing is started, what comes in is handed back."""
         self.changed: Callable[[], None] = lambda: None
         """Called when a slot or a place in the buffer may have become free."""
+        settler.turning = self.pump
         settler.started = runners.submit
         settler.not_started = self._ended
         runners.ended = self._ended
@@ -116,7 +117,7 @@ class Desk:
         """Four times a second: hand back what would only wait here, for children that are free."""
         foresight, limiter = self._foresight, self.limiter
         foresight.turn(self._counts.started, self.buffer.waited(time.monotonic()), idle=not self.held())
-        for claim in self.buffer.trim_sound(foresight.ahead + max(0, limiter.limit - limiter.active)):
+        for claim in self.buffer.trim_sound(foresight.keep + max(0, limiter.limit - limiter.active)):
             self._hand_back(claim)
 
     def _hand_back(self, claim: Claim, delay_ms: int | None = None) -> None:
@@ -196,7 +197,8 @@ class Desk:
             permit.report(claim.verdict, time.monotonic())
         if claim.is_suspect:
             self._pace.ended(time.monotonic())
-        self.pump()
+        # The slots that one turn of the loop frees are filled together.
+        self._settler.soon()
 
     @staticmethod
     def _blame(claim: Claim) -> None:

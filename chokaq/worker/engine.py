@@ -17,6 +17,7 @@ from chokaq.store.protocol import Session, Store
 from chokaq.store.records import CrashPolicies, DeathNotice, Fetch, Registration, WorkerInfo
 from chokaq.worker.circuit_news import CircuitNews
 from chokaq.worker.claims import Claim, Operation
+from chokaq.worker.closing import close_services
 from chokaq.worker.counts import Counts
 from chokaq.worker.desk import Desk
 from chokaq.worker.fetcher import Fetcher
@@ -35,6 +36,8 @@ _LAST_WORDS = 5.0
 """Seconds before the end of the grace at which handlers are cancelled."""
 _ORPHAN_MARGIN = 2.0
 """Seconds before its end at which an orphan gives up what still runs."""
+_CLOSED_BEFORE = 4.0
+"""Seconds before the end of the grace at which closers of the application's services are cancelled."""
 _RENEWALS = 3
 """Heartbeats an idempotency key's claim lives at least."""
 _RETURNS = (Operation.RETRY, Operation.RELEASE)
@@ -84,8 +87,9 @@ class Engine:
         self._timers: list[asyncio.TimerHandle] = []
         self._listener = Listener(store.identity, queue.name, self._heard)
         self._desk: Desk | None = None
+        self._settler: Settler | None = None
         self._told_to_stop = False
-        self._hurried = False
+        self._hurried_at: float | None = None
         self._retired = False
         self._asked_replacement = False
         self._orphaned = False
@@ -115,9 +119,7 @@ class Engine:
         finally:
             await self._close(lanes)
             reach.close()
-        if self._orphaned:
-            return ExitCode.ORPHANED
-        return ExitCode.RETIRED if self._retired and not self._told_to_stop else ExitCode.DONE
+        return self._exit_code()
 
     def drain(self, *, hurry: bool = True) -> None:
         """Claim no more, hand back what has not begun, let handlers end; near the end of the grace cancel them. Idempotent.
@@ -132,15 +134,15 @@ class Engine:
                 self._told_to_stop = True
                 _log.info("draining", queue=self._queue.name, running=self._desk.limiter.active, hurry=hurry)
                 self._stop_claiming()
-            if not hurry or self._hurried:
+            if not hurry or self._hurried_at is not None:
                 return
-            self._hurried = True
+            self._hurried_at = asyncio.get_running_loop().time()
             self._later(max(0.0, self._settings.supervisor.shutdown_grace - _LAST_WORDS), self._desk.stop_handlers)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
     def _assemble(self, worker: Registration) -> list[Lane]:
         self._worker = worker
-        settler = Settler(self._store, worker, self._claims, self.counts, keys=self._uses_keys)
+        settler = self._settler = Settler(self._store, worker, self._claims, self.counts, keys=self._uses_keys)
         runners = self._runners = Runners(self._queue.name, worker.worker_id, settler, self._slot, self.counts)
         runners.redact = Redactor(self._settings.redact)
         desk = self._desk = Desk(
@@ -165,6 +167,8 @@ class Engine:
         runners.spawn = lambda index: self._spawn(runners.run(index), f"runner-{index}")
         self._fetcher.pass_on, self._fetcher.listen = self._listener.pass_on, self._listener.hang
         settler.after_set = self._after_set
+        # Handed back for others: those that are idle need not wait for their next poll.
+        settler.handed_back = self._listener.ring_others
         desk.changed = self._changed
         pulse = PulseLane(
             self._store,
@@ -238,13 +242,27 @@ class Engine:
         for timer in self._timers:
             timer.cancel()
         self._listener.take_down()
+        if self._settler is not None:
+            self._settler.flush()
         for lane in lanes:
             await lane.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
-        try:
-            await self._dispatcher.aclose()
-        except Exception as error:  # noqa: BLE001 - the application's own code; every outcome is stored by now
-            _log.error("services_close_failed", queue=self._queue.name, exc_info=error)
+        code = self._exit_code()
+        await close_services(self._dispatcher.aclose, self._queue.name, self._time_left(), lambda: self._leave(code))
+
+    def _time_left(self) -> float:
+        """Seconds for the application's services: up to shortly before the grace ends, when it is known; else a whole grace."""
+        grace = self._settings.supervisor.shutdown_grace
+        if self._hurried_at is None:
+            return grace
+        # The supervisor kills at a tenth, at most 2 s, before the end; a closer is cancelled well before that.
+        end = self._hurried_at + grace - min(_CLOSED_BEFORE, grace / 4)
+        return max(end - asyncio.get_running_loop().time(), grace / 20)
+
+    def _exit_code(self) -> ExitCode:
+        if self._orphaned:
+            return ExitCode.ORPHANED
+        return ExitCode.RETIRED if self._retired and not self._told_to_stop else ExitCode.DONE
 
     # ── events ────────────────────────────────────────────────────────────────────────────────────────────────────────
     def _deliver(self, fetch: Fetch) -> None:
@@ -276,12 +294,8 @@ class Engine:
         assert self._desk is not None
         if operation is not Operation.START:
             self._fetcher.lease_ended()
-        if operation in _RETURNS:
-            if self._desk.open:
-                self._fetcher.returned()
-            if operation is Operation.RELEASE:
-                # Handed back for others: those that are idle need not wait for their next poll.
-                self._listener.ring_others()
+        if operation in _RETURNS and self._desk.open:
+            self._fetcher.returned()
         self._desk.pump()
 
     def _heard(self) -> None:
@@ -313,6 +327,7 @@ class Engine:
             return False
         if not self._orphaned:
             self._orphaned = True
+            self._hurried_at = asyncio.get_running_loop().time()
             grace = self._settings.supervisor.shutdown_grace
             _log.warning("orphaned", queue=self._queue.name, grace=grace)
             start_watchdog(grace, self._leave)

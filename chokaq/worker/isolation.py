@@ -7,16 +7,23 @@ from typing import Any
 
 
 @types.coroutine
-def isolated(coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Await it: what the coroutine answers or raises, with every step taken in one copy of the context."""
+def isolated(coroutine: Coroutine[Any, Any, Any], waits: Callable[[], None]) -> Generator[Any, Any, Any]:
+    """Await it: what the coroutine answers or raises, with every step taken in one copy of the context.
+
+    `waits` is called when the coroutine waits for the first time.
+    """
     run = copy_context().run
     step: Callable[[Any], Any] = coroutine.send
     value: Any = None
+    waiting = False
     while True:
         try:
             awaited = run(step, value)
         except StopIteration as done:
             return done.value
+        if not waiting:
+            waiting = True
+            waits()
         try:
             step, value = coroutine.send, (yield awaited)
         except GeneratorExit:

@@ -100,12 +100,13 @@ class Lane(ABC):
     def _tell(self, callback: Callable[..., None], *args: Any) -> None:
         """Run a callback on the loop; dropped when the loop has gone. One that raises ends the child: it is a defect."""
         try:
-            self._loop.call_soon_threadsafe(self._safely, callback, args)
+            self._loop.call_soon_threadsafe(self.safely, callback, *args)
         except RuntimeError:
             if not self._loop.is_closed():
                 raise
 
-    def _safely(self, callback: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def safely(self, callback: Callable[..., None], *args: Any) -> None:
+        """Run a callback on the loop; one that raises ends the lane, and with it the child."""
         try:
             callback(*args)
         except Exception as error:  # noqa: BLE001 - the loop would only log it, and the child would wait for ever

@@ -28,7 +28,11 @@ _BREATH = 0.01
 
 
 class Runners:
-    """All runners of a child. More are started when more jobs run at once than ever before; none is ever stopped early."""
+    """All runners of a child. More are started when more jobs run at once than ever before; none is ever stopped early.
+
+    Handlers that never wait are run one after the other by a single runner: it costs a wake-up per set, not one per job. As soon
+    as a handler waits, all that is ready gets runners of its own.
+    """
 
     def __init__(self, queue: str, worker_id: str, settler: Settler, slot: StatusSlot, counts: Counts) -> None:
         self._queue = queue
@@ -38,10 +42,10 @@ class Runners:
         self._counts = counts
         self._timers = Timers(self._timed_out)
         self._ready: deque[Claim] = deque()
-        self._parked: list[asyncio.Future[Claim | None]] = []
+        self._parked: list[asyncio.Future[None]] = []
         self._count = 0
-        self._busy = 0
-        """Runners that have a claim, or have been given one and are about to wake."""
+        self._free = 0
+        """Runners awake, or about to wake, whose handler is not waiting: they come back for the next claim."""
         self._closed = False
         self.ended: Callable[[Claim], None] = lambda _claim: None
         """Called when a claim no longer occupies its runner."""
@@ -59,32 +63,22 @@ class Runners:
         """True when the child is falling over: a cancellation then means the runner itself."""
 
     def submit(self, claim: Claim) -> None:
-        """Run a started claim: in a parked runner, in a new one, or as soon as one is done."""
-        while self._parked:
-            parked = self._parked.pop()
-            if not parked.done():
-                # Busy from here on, not from its wake: a whole set is submitted before the first of them wakes.
-                self._busy += 1
-                parked.set_result(claim)
-                return
+        """Run a started claim: as soon as a runner that is awake comes to it, or in one that is woken or made for it."""
         self._ready.append(claim)
-        if self._count < len(self._ready) + self._busy:
-            self.spawn(self._count)
-            self._count += 1
+        if not self._free:
+            self._rouse(1)
 
     def close(self) -> None:
         """Let every runner end once it has nothing to do."""
         self._closed = True
         self._timers.close()
-        for parked in self._parked:
-            if not parked.done():
-                parked.set_result(None)
-        self._parked.clear()
+        self._rouse(len(self._parked))
 
     async def run(self, index: int) -> None:
-        """One runner, until closed."""
+        """One runner, until closed. Its maker has counted it as free."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
+        leave = _Leave(self)
         rested = loop.time()
         while True:
             if self._ready:
@@ -92,30 +86,46 @@ class Runners:
                     await asyncio.sleep(0)
                     rested = loop.time()
                     continue
-                claim: Claim | None = self._ready.popleft()
-                self._busy += 1
+                claim = self._ready.popleft()
+                outcome = await self._execute(claim, index, task, leave)
+                if leave.taken:
+                    leave.taken = False
+                    self._free += 1
+                    rested = loop.time()
+                if outcome is None:
+                    self._settler.leave(claim)
+                else:
+                    self._settler.settle(claim, outcome)
+                self.ended(claim)
             elif self._closed:
                 return
             else:
-                parked: asyncio.Future[Claim | None] = loop.create_future()
+                self._free -= 1
+                parked: asyncio.Future[None] = loop.create_future()
                 self._parked.append(parked)
-                claim = await parked
+                await parked
                 rested = loop.time()
-            if claim is None:
-                continue
-            try:
-                outcome = await self._execute(claim, index, task)
-            finally:
-                self._busy -= 1
-            if outcome is None:
-                self._settler.leave(claim)
-            else:
-                self._settler.settle(claim, outcome)
-            self.ended(claim)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    def _rouse(self, count: int) -> None:
+        """Wake so many runners, or make them where too few are parked."""
+        self._free += count
+        for _ in range(count):
+            if self._parked:
+                parked = self._parked.pop()
+                if not parked.done():
+                    parked.set_result(None)
+            else:
+                self.spawn(self._count)
+                self._count += 1
 
-    async def _execute(self, claim: Claim, index: int, task: "asyncio.Task[Any]") -> Outcome | None:
+    def _waits(self) -> None:
+        """A handler waits, and its runner with it: with nobody free, each claim that is ready gets a runner."""
+        self._free -= 1
+        if not self._free and self._ready:
+            self._rouse(len(self._ready))
+
+    async def _execute(self, claim: Claim, index: int, task: "asyncio.Task[Any]", leave: "_Leave") -> Outcome | None:
         job, policy, route = claim.job, claim.policy, claim.route
         if claim.lost or route is None:
             return None
@@ -136,7 +146,7 @@ class Runners:
         claim.stage = RUNNING
         error: BaseException | None = None
         try:
-            await isolated(route.run(route.decode(job.payload), context))
+            await isolated(route.run(route.decode(job.payload), context), leave)
         except GeneratorExit:
             raise
         except BaseException as caught:  # noqa: BLE001 - whatever a handler raises is its outcome, SystemExit included
@@ -186,3 +196,18 @@ class Runners:
         if claim.stage is RUNNING:
             self._counts.timeouts += 1
             claim.request_stop(CancelReason.TIMEOUT)
+
+
+class _Leave:
+    """Told when a runner's handler waits; one per runner, so that a job costs none."""
+
+    __slots__ = ("_runners", "taken")
+
+    def __init__(self, runners: Runners) -> None:
+        self._runners = runners
+        self.taken = False
+        """True from the handler's first wait until its runner is back."""
+
+    def __call__(self) -> None:
+        self.taken = True
+        self._runners._waits()

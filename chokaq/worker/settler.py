@@ -1,10 +1,12 @@
 """The settle lane and its counterpart on the loop: starts and outcomes, in sets that form by themselves.
 
-While one call is under way the next set piles up; nothing waits for a timer. Each operation has its pile, the lane serves them
-in turn, starts first. A set is repeated until its outcome is known; one that the store refuses is split until the bad job is
-alone, and that one goes to the DLQ with the storage error.
+While one call is under way the next set piles up; nothing waits for a timer. What arises in one turn of the event loop goes to the
+lane together, at the end of the turn: one wake-up for a whole set, and no call for the first job of it alone. Each operation has
+its pile, the lane serves them in turn, starts first. A set is repeated until its outcome is known; one that the store refuses is
+split until the bad job is alone, and that one goes to the DLQ with the storage error.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
@@ -15,7 +17,7 @@ from chokaq.lifecycle.states import Answer
 from chokaq.store.claims import Completion, RunClaim
 from chokaq.store.errors import StoreRefused
 from chokaq.store.protocol import MAX_BYTES_PER_CALL, MAX_JOBS_PER_CALL, Session, Store
-from chokaq.store.records import Failure, Registration, Retry
+from chokaq.store.records import Failure, Registration, Release, Retry
 from chokaq.worker.claims import READY, SETTLING, START, STARTING, Change, Claim, Operation
 from chokaq.worker.counts import Counts
 from chokaq.worker.keydesk import Keyed, Leaving, calls, pending_of
@@ -29,6 +31,8 @@ _BYTES_PER_JOB = 200
 """What a job costs in a document beside its error texts, generously."""
 
 Told = Callable[[Operation, Sequence[Claim], Sequence[Answer | None]], None]
+Piles = tuple[list[Claim], ...]
+"""Claims by their operation."""
 
 
 class SettleLane(Lane):
@@ -43,13 +47,13 @@ class SettleLane(Lane):
         self._worker = worker
         self._keys = keys
         self._told = told
-        self._incoming: SimpleQueue[Claim | None] = SimpleQueue()
-        self._piles: tuple[list[Claim], ...] = tuple([] for _ in Operation)
+        self._incoming: SimpleQueue[Piles | None] = SimpleQueue()
+        self._piles = empty_piles()
         self._closed = False
 
-    def put(self, claim: Claim) -> None:
-        """Queue `claim.operation`; never blocks."""
-        self._incoming.put(claim)
+    def put(self, piles: Piles) -> None:
+        """Queue these claims; never blocks."""
+        self._incoming.put(piles)
 
     def _wake(self) -> None:
         self._incoming.put(None)
@@ -74,11 +78,12 @@ class SettleLane(Lane):
                             self._close_keys(Leaving(claims))
                         self._apply(operation, claims)
 
-    def _take(self, claim: Claim | None) -> None:
-        if claim is None:
+    def _take(self, piles: Piles | None) -> None:
+        if piles is None:
             self._closed = True
         else:
-            self._piles[claim.operation].append(claim)
+            for pile, more in zip(self._piles, piles, strict=True):
+                pile.extend(more)
 
     def _cut(self, operation: Operation) -> list[Claim]:
         """Take from a pile what one call may carry."""
@@ -170,14 +175,21 @@ class Settler:
         self.lane = SettleLane(store, counts, worker, self._answered, keys=keys)
         self._claims = claims
         self._counts = counts
+        self._loop = asyncio.get_running_loop()
+        self._outgoing = empty_piles()
+        self._turning = False
         self.unanswered = 0
         """Claims with a transition queued or under way."""
+        self.turning: Callable[[], None] = lambda: None
+        """Called at the end of a turn of the loop in which something arose, before it goes to the lane."""
         self.started: Callable[[Claim], None] = _ignore
         """Called for each claim whose start was applied."""
         self.not_started: Callable[[Claim], None] = _ignore
         """Called for each claim whose start came to nothing."""
         self.after_set: Callable[[Operation], None] = _ignore
         """Called once after each answered set."""
+        self.handed_back: Callable[[], None] = _nothing
+        """Called once after a set that returned jobs which others may claim at once."""
 
     @property
     def is_full(self) -> bool:
@@ -189,7 +201,7 @@ class Settler:
         claim.stage = STARTING
         claim.operation = START
         self.unanswered += 1
-        self.lane.put(claim)
+        self._put(claim)
 
     def settle(self, claim: Claim, outcome: Outcome) -> None:
         """Queue the claim's last transition."""
@@ -198,10 +210,10 @@ class Settler:
         self.unanswered += 1
         question = pending_of(claim)
         if question is None:
-            self.lane.put(claim)
+            self._put(claim)
         else:
             # A key that was asked for and may yet be granted must not be granted to an execution that is over.
-            question.add_done_callback(lambda _: self.lane.put(claim))
+            question.add_done_callback(lambda _: self._put(claim))
 
     def leave(self, claim: Claim) -> None:
         """Drop the claim of a handler that has ended without writing: the job is somebody else's, its keys are given up."""
@@ -215,6 +227,27 @@ class Settler:
         claim.stage = SETTLING
         if self._claims.get(claim.job.id) is claim:
             del self._claims[claim.job.id]
+
+    def soon(self) -> None:
+        """Call `turning` at the end of this turn of the loop, and let what has arisen by then go to the lane."""
+        if not self._turning:
+            self._turning = True
+            self._loop.call_soon(self.lane.safely, self._turn)
+
+    def flush(self) -> None:
+        """Let what has arisen go to the lane now."""
+        if any(self._outgoing):
+            outgoing, self._outgoing = self._outgoing, empty_piles()
+            self.lane.put(outgoing)
+
+    def _turn(self) -> None:
+        self.turning()
+        self.flush()
+        self._turning = False
+
+    def _put(self, claim: Claim) -> None:
+        self._outgoing[claim.operation].append(claim)
+        self.soon()
 
     def _answered(self, operation: Operation, claims: Sequence[Claim], answers: Sequence[Answer | None]) -> None:
         self.unanswered -= len(claims)
@@ -240,6 +273,8 @@ class Settler:
             self._count(operation, applied)
             # Cancelled or expired instead of returning to Pending.
             self._counts.failed += stopped
+            if operation is Operation.RELEASE and any(map(_is_due, claims, answers)):
+                self.handed_back()
         self.after_set(operation)
 
     def _starts_answered(self, claims: Sequence[Claim], answers: Sequence[Answer | None]) -> None:
@@ -272,6 +307,11 @@ class Settler:
             counts.released += applied
 
 
+def empty_piles() -> Piles:
+    """One for each operation."""
+    return tuple([] for _ in Operation)
+
+
 def _send(operation: Operation, worker: Registration, claims: Sequence[Claim], session: Session) -> list[Answer]:
     if operation is Operation.START:
         return session.start_jobs(worker, [claim.held for claim in claims])
@@ -301,6 +341,15 @@ def _weight(change: Change) -> int:
         return _BYTES_PER_JOB
     error = change.error
     return _BYTES_PER_JOB + 4 * (len(error.type) + len(error.message) + len(error.trace or ""))
+
+
+def _is_due(claim: Claim, answer: Answer | None) -> bool:
+    """True for a job that went back without a delay: not one that was denied, put off or snoozed."""
+    return answer is Answer.APPLIED and isinstance(claim.change, Release) and not claim.change.delay_ms
+
+
+def _nothing() -> None:
+    """Until the child is wired up."""
 
 
 def _ignore(_: object) -> None:

@@ -11,6 +11,8 @@ _FINE = 0.01
 _COARSE = 0.25
 _COARSE_FROM = 10.0
 """A deadline further away than this may be up to a quarter of a second late; a nearer one, ten milliseconds."""
+_SPARE = 64
+"""Buckets beyond twice those in use that may stand empty."""
 
 
 class Timers:
@@ -22,6 +24,7 @@ class Timers:
         self._expired = expired
         self._buckets: dict[float, set[Claim]] = {}
         self._order: list[float] = []
+        self._most = _SPARE
         self._handle: asyncio.TimerHandle | None = None
         self._armed = math.inf
 
@@ -31,6 +34,8 @@ class Timers:
         due = math.ceil((now + delay) / width) * width
         bucket = self._buckets.get(due)
         if bucket is None:
+            if len(self._buckets) >= self._most:
+                self._sweep()
             bucket = self._buckets[due] = set()
             heapq.heappush(self._order, due)
             if due < self._armed:
@@ -52,6 +57,12 @@ class Timers:
         self._buckets.clear()
         self._order.clear()
         self._armed = math.inf
+
+    def _sweep(self) -> None:
+        """Drop the buckets whose deadlines were all cleared: by day-long timeouts they would pile up for a day."""
+        self._buckets = {due: bucket for due, bucket in self._buckets.items() if bucket}
+        self._order = sorted(self._buckets)
+        self._most = 2 * len(self._buckets) + _SPARE
 
     def _arm(self, due: float) -> None:
         if self._handle is not None:

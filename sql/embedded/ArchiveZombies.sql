@@ -1,5 +1,5 @@
--- ArchiveZombies: Processing jobs of a queue whose lease was not renewed in time: their owner is taken for dead and the crash policy
--- applies. Called by the maintenance leader; safe with two leaders. Pages like RecoverAbandoned.
+-- ArchiveZombies: Processing jobs of a queue whose lease was not renewed in time: their owner is taken for dead, and the crash
+-- policy applies. Called by the maintenance leader; safe with two leaders. Pages like RecoverAbandoned.
 -- Results: `page` (worker, id) of at most 1,000 leases; `match` those of them that are zombies.
 -- Table order: Queues, JobsHot, JobsDLQ, CancelRequests, JobAttempts, MetricBuckets (Moves.sql).
 

@@ -1,7 +1,7 @@
--- ClaimRuns: running jobs claim the keys under which their work must be done once. Called by the claim lane of a child, for handlers
--- behind the idempotency middleware. :claims is a document of [key, job id, lease, time to live in ms], no key repeated.
--- A key is free when nobody holds it or what is there has expired; a job enters its own claim again, under the same lease or a newer
--- one. A job that is not Processing under the lease claims nothing.
+-- ClaimRuns: running jobs claim the keys under which their work must be done once. A key is free when nobody holds it or what is
+-- there has expired; a job enters its own claim again, under the same lease or a newer one. A job that is not Processing under
+-- the lease claims nothing. Called by the claim lane of a child, for handlers behind the idempotency middleware.
+-- :claims is a document of [key, job id, lease, time to live in ms], no key twice.
 -- Result: `shown` one row per claim: key, answer (0 stale, 1 claimed, 2 busy, 3 done), holder, expiry, result.
 -- Table order: JobsHot (read), RunClaims.
 

@@ -1,19 +1,25 @@
--- EnqueueJobs: accept a set of jobs. Called by clients, in a transaction of its own or inside the caller's.
+-- EnqueueJobs: accept a set of jobs (what keys need beside it: EnqueueKeyedJobs). Called by clients, in a transaction of its own or
+-- inside the caller's.
 -- Every time is the clock read after the transaction began; the caller of these statements computes the due time from it.
--- Results: `pillars` one row per id found, `keys` one row per key that has a live holder.
--- Table order: JobsHot, JobsArchive, JobsDLQ, JobKeys. No shared row (Queues, counters) is written.
+-- Results: `newest` one id, `pillars` one row per id found.
+-- Table order: JobsHot, JobsArchive, JobsDLQ. No shared row (Queues, counters) is written.
 
 -- name: begin
 -- Changes nothing: makes sure that the transaction may write, or says now that it may not.
 UPDATE JobKeys SET JobId = JobId WHERE 0;
 
+-- name: newest
+-- The greatest id that has left Hot. Ids grow with time: what is greater cannot be the repeat of a call whose job has moved on, and
+-- so a set of fresh jobs is spared the look into `pillars`.
+SELECT MAX(COALESCE((SELECT MAX(Id) FROM JobsArchive), ''), COALESCE((SELECT MAX(Id) FROM JobsDLQ), ''));
+
 -- name: insert
--- An id that stands in a pillar already is the repeat of an earlier call: not inserted again.
+-- None of these ids stands in the Archive or in the DLQ (see `newest` and `pillars`). One that stands in Hot already is the repeat of
+-- an earlier call: not inserted again.
 INSERT INTO JobsHot (Id, Queue, Type, Status, IsReady, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, CreatedAtUtc,
                      ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags, Headers,
                      Payload)
-SELECT ?1, ?2, ?3, 0, ?4, ?5, ?6, 0, 0, 0, ?7, ?8, ?6, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16
-WHERE NOT EXISTS (SELECT 1 FROM JobsArchive WHERE Id = ?1) AND NOT EXISTS (SELECT 1 FROM JobsDLQ WHERE Id = ?1)
+VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, 0, 0, 0, ?7, ?8, ?6, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
 ON CONFLICT (Id) DO NOTHING;
 
 -- name: pillars
@@ -22,21 +28,3 @@ UNION ALL
 SELECT Id, 3, PayloadHash FROM JobsArchive WHERE Id IN (SELECT value FROM json_each(:ids))
 UNION ALL
 SELECT Id, Status, PayloadHash FROM JobsDLQ WHERE Id IN (SELECT value FROM json_each(:ids));
-
--- name: keys
--- Who holds each key: a retained one as long as its job's row exists (the purge deletes both), a windowed one until it expires and
--- its job is no longer live, and any live job.
-SELECT k.IdempotencyKey, k.JobId
-FROM JobKeys AS k
-WHERE k.IdempotencyKey IN (SELECT value FROM json_each(:keys))
-  AND (k.ExpiresAtUtc IS NULL OR k.ExpiresAtUtc > :now OR EXISTS (SELECT 1 FROM JobsHot AS h WHERE h.Id = k.JobId))
-UNION
-SELECT IdempotencyKey, Id
-FROM JobsHot INDEXED BY UX_JobsHot_Key
-WHERE IdempotencyKey IN (SELECT value FROM json_each(:keys)) AND IdempotencyKey IS NOT NULL;
-
--- name: take_key
--- An entry found here has expired and its job is no longer live (see `keys`).
-INSERT INTO JobKeys (IdempotencyKey, JobId, KeyScope, ExpiresAtUtc) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (IdempotencyKey) DO UPDATE
-SET JobId = excluded.JobId, KeyScope = excluded.KeyScope, ExpiresAtUtc = excluded.ExpiresAtUtc;

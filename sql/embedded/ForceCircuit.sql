@@ -1,5 +1,5 @@
--- ForceCircuit: order the circuits of a type to be open or closed everywhere, or to follow their own rule again, with an AuditLog row
--- holding before and after. Called by operators.
+-- ForceCircuit: order the circuits of a type to be open or closed everywhere, or to follow their own rule again. An AuditLog row
+-- holds before and after. Called by operators.
 -- Results: `repeat` a row when an earlier try of this call was committed (then nothing is written); `before` the order that stood;
 -- `ticket` the number of the new one; `current` the type's row.
 -- Table order: CircuitOrders, AuditLog.

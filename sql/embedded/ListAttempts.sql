@@ -1,4 +1,4 @@
--- ListAttempts: the failed attempts of one job, oldest first, at most 1,000. Called by operators.
+-- ListAttempts: the failed attempts of one job, oldest first, at most 1,000. Called by operators and readers.
 -- Result: one row per attempt.
 -- Table order: JobAttempts.
 

@@ -1,4 +1,4 @@
--- ListClaims: the keys that a job's runs hold or have completed. Called by operators, for the view of one job.
+-- ListClaims: the keys that a job's runs hold or have completed. Called by operators and readers, for the view of one job.
 -- Result: at most 100 rows, by key.
 -- Table order: RunClaims.
 

@@ -1,11 +1,11 @@
--- ListQueues: every queue that has a row in Queues or live jobs, with its figures. Called by operators; :queues comes from
--- ListHotQueues. Counts stop at 100,000 per state.
--- Result: one row per name, sorted.
+-- ListQueues: every queue that has a row in Queues or live jobs, with its figures. Counts stop at 100,000 per state. Called by
+-- operators, and by the maintenance leader for the overrides. :queues is a document of names, from ListHotQueues.
+-- Results: `list` one row per name, sorted; `unrolled` and `oldest` complete it.
 -- Table order: Queues, Workers, JobsHot, MetricBuckets, QueueTotals.
 
 -- name: list
-SELECT n.value, q.MaxWorkers, q.FleetMaxWorkers, q.ExecutionTimeoutMs, q.ZombieTimeoutMs, COALESCE(q.IsPaused, 0),
-       COALESCE(q.IsActive, 1),
+SELECT n.value, q.MaxWorkers, q.FleetMaxWorkers, q.ExecutionTimeoutMs, q.ZombieTimeoutMs,
+       COALESCE(q.IsPaused, 0), COALESCE(q.IsActive, 1),
        (SELECT COUNT(*) FROM (SELECT 1 FROM JobsHot INDEXED BY IX_JobsHot_Ready
                               WHERE Queue = n.value AND Status = 0 AND IsReady = 1 LIMIT 100000)),
        (SELECT COUNT(*) FROM (SELECT 1 FROM JobsHot INDEXED BY IX_JobsHot_Due
@@ -18,9 +18,13 @@ SELECT n.value, q.MaxWorkers, q.FleetMaxWorkers, q.ExecutionTimeoutMs, q.ZombieT
                               WHERE Queue = n.value AND WorkerId IS NOT NULL AND Status = 2 LIMIT 100000)),
        (SELECT COUNT(*) FROM Workers
         WHERE Queue = n.value AND EndedAtUtc IS NULL AND HeartbeatUtc > :now - 60000),
-       q.Name IS NOT NULL, q.UpdatedAtUtc, q.UpdatedBy, COALESCE(t.SucceededTotal, 0), COALESCE(t.FailedTotal, 0),
-       COALESCE(t.RetriedTotal, 0)
-FROM json_each(:queues) AS n LEFT JOIN Queues AS q ON q.Name = n.value LEFT JOIN QueueTotals AS t ON t.Queue = n.value
+       q.Name IS NOT NULL, q.UpdatedAtUtc, q.UpdatedBy,
+       COALESCE(t.SucceededTotal, 0), COALESCE(t.FailedTotal, 0), COALESCE(t.RetriedTotal, 0),
+       (SELECT MIN(StartedAtUtc) FROM (SELECT StartedAtUtc FROM JobsHot INDEXED BY IX_JobsHot_Lease
+                                       WHERE Queue = n.value AND WorkerId IS NOT NULL AND Status = 2 LIMIT 100000))
+FROM json_each(:queues) AS n
+LEFT JOIN Queues AS q ON q.Name = n.value
+LEFT JOIN QueueTotals AS t ON t.Queue = n.value
 ORDER BY n.value;
 
 -- name: unrolled
@@ -39,7 +43,8 @@ WITH RECURSIVE Used (Priority) AS (
 )
 SELECT MIN(Due) FROM (
     SELECT (SELECT h.DueAtUtc FROM JobsHot AS h INDEXED BY IX_JobsHot_Ready
-            WHERE h.Queue = :queue AND h.Status = 0 AND h.IsReady = 1 AND h.Priority = u.Priority ORDER BY h.DueAtUtc LIMIT 1) AS Due
+            WHERE h.Queue = :queue AND h.Status = 0 AND h.IsReady = 1 AND h.Priority = u.Priority
+            ORDER BY h.DueAtUtc LIMIT 1) AS Due
     FROM Used AS u
     UNION ALL
     SELECT (SELECT DueAtUtc FROM JobsHot INDEXED BY IX_JobsHot_Due

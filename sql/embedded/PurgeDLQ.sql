@@ -1,4 +1,5 @@
--- PurgeDLQ: delete old rows of one queue, or of all, with their keys, notes and attempts. Called by the maintenance leader's retention.
+-- PurgeDLQ: delete old DLQ rows of one queue, or of all, with their keys, notes and attempts. Called by the maintenance
+-- leader's retention.
 -- Result: `old` the ids of at most :size rows, found in the index alone; jumps from queue to queue when none is named.
 -- Table order: JobsDLQ, JobKeys, JobNotes, JobAttempts.
 

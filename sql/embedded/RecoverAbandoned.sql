@@ -1,6 +1,6 @@
--- RecoverAbandoned: Fetched jobs of a queue whose lease was not renewed in time -> Pending (Cancelled when asked for). Called by the
--- maintenance leader; safe with two leaders. Pages through all leases of the queue by (worker, id), so that no page can be filled
--- by rows it may not touch.
+-- RecoverAbandoned: Fetched jobs of a queue whose lease was not renewed in time return to Pending, without charge (to Cancelled
+-- when that was asked for). Called by the maintenance leader; safe with two leaders. Pages through all leases of the queue by
+-- (worker, id), so that no page can be filled by rows it may not touch.
 -- Results: `page` (worker, id) of at most 1,000 leases; `match` those of them that are abandoned.
 -- Table order: JobsHot, JobsDLQ, CancelRequests, MetricBuckets (Moves.sql).
 

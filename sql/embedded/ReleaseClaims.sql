@@ -1,5 +1,6 @@
--- ReleaseClaims: give up claims whose run has not completed, so that another may run. Called by the settle lane of a child, before the
--- jobs are settled. :claims is a document of [key, job id, lease]; the fence is all three, and the marker of a completed run stays.
+-- ReleaseClaims: give up claims whose run has not completed, so that another may run; the marker of a completed run stays. Called
+-- by the settle lane of a child, before the jobs are settled. :claims is a document of [key, job id, lease]: all three are the
+-- fence.
 -- Result: `taken` the keys that are not free now: somebody else's, or done.
 -- Table order: RunClaims.
 

@@ -1,7 +1,8 @@
 -- ResurrectJobs: DLQ (Failed, Cancelled, Zombie) -> Pending, due at once, as a new life: attempts and crashes 0, a fresh age; the lease
 -- number, priority, key, headers, tags, creator and owner are carried on, save for the edits. Called by operators.
--- Results: `stopped` those that may be resurrected, in Id order; `holders` the live jobs that hold any of their keys. An earlier try of
--- the call, the audit rows and where everything stands in the end: see Repairs.sql.
+-- Results: `stopped` those that may be resurrected, in Id order; `holders` the live jobs that hold any of their keys; `waiting` the
+-- queues of those that are Pending in the end. An earlier try of the call, the audit rows and where everything stands in the end: see
+-- Repairs.sql.
 -- Table order: JobsDLQ, JobsHot, JobKeys, AuditLog.
 
 -- name: stopped
@@ -34,3 +35,6 @@ DELETE FROM JobsDLQ WHERE Id IN (SELECT value FROM json_each(:ids));
 
 -- name: give_up_keys
 DELETE FROM JobKeys WHERE JobId IN (SELECT value FROM json_each(:ids));
+
+-- name: waiting
+SELECT Id, Queue FROM JobsHot WHERE Id IN (SELECT value FROM json_each(:ids)) AND Status = 0;

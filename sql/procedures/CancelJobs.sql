@@ -5,8 +5,7 @@ GO
 --   row per job changed, in the same transaction; by its RequestId a repeat of the call knows what it did itself.
 -- Called by: operators; clients for their own jobs (members of chokaq_client who are no operators always get @OwnOnly).
 -- Parameters: @Jobs JSON array of {i: id}, not repeated, at most 1,000; @Actor; @Reason (empty: none); @OwnOnly 1: only jobs
---   enqueued under the caller's login; @RequestId a ULID of this call, the same when it is repeated
---   (empty: none).
+--   enqueued under the caller's login; @RequestId a ULID of this call, the same when it is repeated (empty: none).
 -- Result: JobId, Result (0 cancelled, 1 requested, 2 final); no row for an unknown job.
 -- Table order: JobsHot, JobsArchive (read), JobsDLQ, CancelRequests, MetricBuckets (slot 0), AuditLog.
 CREATE OR ALTER PROCEDURE chokaq.CancelJobs
@@ -21,12 +20,11 @@ BEGIN
     SET XACT_ABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Round int = 0, @Slot int = 0;
-    DECLARE @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME());
-    DECLARE @Locked int;
+    DECLARE @Login nvarchar(128) = COALESCE(ORIGINAL_LOGIN(), SUSER_SNAME()), @Locked int;
     DECLARE @Set TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
     DECLARE @Told TABLE (
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Lease int NOT NULL,
-            Owner char(26) COLLATE Latin1_General_BIN2 NOT NULL);
+        Owner char(26) COLLATE Latin1_General_BIN2 NOT NULL);
     DECLARE @Result TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Result tinyint NOT NULL);
     DECLARE @Moved TABLE (
         JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Queue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL,
@@ -34,15 +32,13 @@ BEGIN
         DueAtUtc datetime2(3) NOT NULL, LeaseNumber int NOT NULL, AttemptCount int NOT NULL, CrashCount int NOT NULL,
         WorkerId char(26) COLLATE Latin1_General_BIN2 NULL, StartedAtUtc datetime2(3) NULL, CancelRequestedAtUtc datetime2(3) NULL,
         Progress tinyint NULL, CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NULL,
-            AgeFromUtc datetime2(3) NOT NULL,
-        KeyScope tinyint NOT NULL, PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL,
+        AgeFromUtc datetime2(3) NOT NULL, KeyScope tinyint NOT NULL, PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL,
         IdempotencyKey nvarchar(255) COLLATE Latin1_General_BIN2 NULL, OwnerLogin nvarchar(128) NULL, CreatedBy nvarchar(100) NULL,
         Tags nvarchar(1000) NULL, Headers varchar(4000) COLLATE Latin1_General_BIN2 NULL,
         Payload varchar(max) COLLATE Latin1_General_BIN2 NOT NULL);
     DECLARE @Count TABLE (
         SumQueue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL, SumOutcome tinyint NOT NULL, SumReason int NOT NULL,
-            N bigint NOT NULL,
-        L0 int NOT NULL, L1 int NOT NULL, L2 int NOT NULL, L3 int NOT NULL, L4 int NOT NULL, L5 int NOT NULL,
+        N bigint NOT NULL, L0 int NOT NULL, L1 int NOT NULL, L2 int NOT NULL, L3 int NOT NULL, L4 int NOT NULL, L5 int NOT NULL,
         L6 int NOT NULL, L7 int NOT NULL, L8 int NOT NULL, L9 int NOT NULL, L10 int NOT NULL, L11 int NOT NULL,
         PRIMARY KEY (SumQueue, SumOutcome, SumReason));
     -- Rounded down: datetime2(0) would round half a second up.
@@ -62,16 +58,15 @@ BEGIN
         BEGIN
             SET @Round = @Round + 1;
             DELETE FROM chokaq.JobsHot
-            OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Status, deleted.Priority, deleted.DueAtUtc, deleted.LeaseNumber,
-                   deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc, deleted.CancelRequestedAtUtc,
-                   deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc, deleted.AgeFromUtc, deleted.KeyScope,
-                       deleted.PayloadHash,
-                   deleted.IdempotencyKey, deleted.OwnerLogin, deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
+            OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Status, deleted.Priority, deleted.DueAtUtc,
+                   deleted.LeaseNumber, deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc,
+                   deleted.CancelRequestedAtUtc, deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc,
+                   deleted.AgeFromUtc, deleted.KeyScope, deleted.PayloadHash, deleted.IdempotencyKey, deleted.OwnerLogin,
+                   deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
             INTO @Moved
                 (JobId, Queue, Type, Status, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
                  CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey,
-                     OwnerLogin,
-                 CreatedBy, Tags, Headers, Payload)
+                 OwnerLogin, CreatedBy, Tags, Headers, Payload)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
             WHERE Status IN (0, 1) AND (@OwnOnly = 0 OR OwnerLogin = @Login)
               AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
@@ -108,19 +103,17 @@ BEGIN
         IF EXISTS (SELECT 1 FROM @Moved)
         BEGIN
             -- A row of the same id that a manual repair left there gives way: it must not keep its job in Hot for ever.
-            IF EXISTS (SELECT 1 FROM @Moved)
-                DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
-                OPTION (LOOP JOIN, MAXDOP 1);
+            DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
+            OPTION (LOOP JOIN, MAXDOP 1);
             INSERT INTO chokaq.JobsDLQ
                 (Id, Queue, Type, Status, FailureReason, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId,
-                    StartedAtUtc,
-                 FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
-                     IdempotencyKey,
-                 OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers, Payload)
+                 StartedAtUtc, FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope,
+                 PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers,
+                 Payload)
             SELECT m.JobId, m.Queue, m.Type, 5, 1, m.Priority, m.DueAtUtc, m.LeaseNumber, m.AttemptCount, m.CrashCount, m.WorkerId,
                    m.StartedAtUtc, @Now, m.CancelRequestedAtUtc, m.Progress, m.CreatedAtUtc, m.ScheduledAtUtc, m.AgeFromUtc,
-                       m.KeyScope,
-                   m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags, NULL, NULL, @Actor, m.Headers, m.Payload
+                   m.KeyScope, m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags, NULL, NULL, @Actor, m.Headers,
+                   m.Payload
             FROM @Moved m;
             INSERT @Count (SumQueue, SumOutcome, SumReason, N, L0, L1, L2, L3, L4, L5, L6, L7, L8, L9, L10, L11)
             SELECT t.Queue, 1, t.Reason, COUNT(*),
@@ -141,11 +134,9 @@ BEGIN
                   ORDER BY m.JobId) t
             GROUP BY t.Queue, t.Reason;
             UPDATE chokaq.MetricBuckets
-            SET JobCount = JobCount + c.N,
-                Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3, Lag4 = Lag4 + c.L4,
-                    Lag5 = Lag5 + c.L5,
-                Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8, Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10,
-                    Lag11 = Lag11 + c.L11
+            SET JobCount = JobCount + c.N, Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3,
+                Lag4 = Lag4 + c.L4, Lag5 = Lag5 + c.L5, Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8,
+                Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10, Lag11 = Lag11 + c.L11
             FROM @Count c
             WHERE Slot = @Slot AND Seconds = 1 AND StartUtc = @Second AND Queue = c.SumQueue AND Outcome = c.SumOutcome
                 AND FailureReason = c.SumReason;
@@ -161,8 +152,8 @@ BEGIN
         END;
         IF EXISTS (SELECT 1 FROM @Told)
         BEGIN
-            DELETE FROM chokaq.CancelRequests WHERE JobId IN (SELECT t.JobId FROM @Told t) AND WorkerId IN (SELECT t.Owner
-                FROM @Told t);
+            DELETE FROM chokaq.CancelRequests
+            WHERE JobId IN (SELECT t.JobId FROM @Told t) AND WorkerId IN (SELECT t.Owner FROM @Told t);
             INSERT INTO chokaq.CancelRequests (WorkerId, JobId, LeaseNumber, Actor, Reason, RequestedAtUtc)
             SELECT t.Owner, t.JobId, t.Lease, @Actor, @Reason, @Now FROM @Told t;
         END;

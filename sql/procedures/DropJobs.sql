@@ -1,8 +1,8 @@
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
--- DropJobs: DLQ (Failed, Cancelled, Zombie) -> Dropped, for good; why it failed stays readable. One AuditLog row per job changed, in
---   the same transaction; by its RequestId a repeat of the call knows what it did itself.
+-- DropJobs: DLQ (Failed, Cancelled, Zombie) -> Dropped, for good; why it failed stays readable. One AuditLog row per job changed,
+--   in the same transaction; by its RequestId a repeat of the call knows what it did itself.
 -- Called by: operators.
 -- Parameters: @Jobs JSON array of {i: id}, not repeated, at most 1,000; @Actor; @Reason (empty: none); @RequestId a ULID of this
 --   call, the same when it is repeated (empty: none).
@@ -53,26 +53,24 @@ BEGIN
         OPTION (LOOP JOIN, MAXDOP 1);
         INSERT @Answer (JobId, Result) SELECT f.JobId, 0 FROM @Found f;
 
-        -- Where each stands now; Hot again, since a job may be on its way back there.
+        -- Where each stands now, Hot before Archive before DLQ; Hot again, since a job may be on its way back there.
         INSERT @Stands (JobId, Status)
-        SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
-        OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-        INSERT @Stands (JobId, Status)
-        SELECT s.JobId, 3 FROM @Set s JOIN chokaq.JobsArchive h WITH (FORCESEEK) ON h.Id = s.JobId
-        WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
-        OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-        INSERT @Stands (JobId, Status)
-        SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsDLQ h WITH (FORCESEEK) ON h.Id = s.JobId
-        WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
-        OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-        INSERT @Stands (JobId, Status)
-        SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
-        WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
+        SELECT p.JobId, MIN(p.Status)
+        FROM (SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
+              UNION ALL
+              SELECT s.JobId, 3 FROM @Set s JOIN chokaq.JobsArchive a WITH (FORCESEEK) ON a.Id = s.JobId
+              UNION ALL
+              SELECT s.JobId, d.Status FROM @Set s JOIN chokaq.JobsDLQ d WITH (FORCESEEK) ON d.Id = s.JobId
+              UNION ALL
+              SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId) p
+        GROUP BY p.JobId
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
 
         INSERT INTO chokaq.AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState, RequestId)
         SELECT @Now, @Actor, 'drop', f.JobId, @Reason,
-               CASE f.Status WHEN 4 THEN N'{"status":"Failed"}' WHEN 5 THEN N'{"status":"Cancelled"}' ELSE N'{"status":"Zombie"}' END,
+               CASE f.Status WHEN 4 THEN N'{"status":"Failed"}'
+                             WHEN 5 THEN N'{"status":"Cancelled"}'
+                             ELSE N'{"status":"Zombie"}' END,
                N'{"status":"Dropped"}', @RequestId
         FROM @Found f;
         COMMIT TRANSACTION;

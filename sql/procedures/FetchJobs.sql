@@ -3,16 +3,19 @@ SET ANSI_NULLS ON;
 GO
 -- FetchJobs: claim ready jobs of a queue (Pending -> Fetched), and tell the worker what else it should know.
 -- Called by: the claim lane of a child, with request numbers 1, 2, 3 …; a used number answers the same rows again.
--- Parameters: @WorkerId, @Queue its queue, @Request, @Size jobs wanted (0: only sync), @FleetCap the YAML's cap on leases held in
---   the
---   queue by all workers (-1: none; the override in Queues wins).
+-- Parameters:
+--   @WorkerId  who claims.
+--   @Queue     its queue.
+--   @Request   the number of this request.
+--   @Size      jobs wanted, at most 1,000 (0: only what else there is to know).
+--   @FleetCap  the YAML's cap on leases held in the queue by all workers (-1: none; the override in Queues wins).
 -- Results, in this order:
 --   1. Retired, Replayed, NowUtc, MaxWorkers, FleetMaxWorkers, ExecutionTimeoutMs, ZombieTimeoutMs, IsPaused, IsActive,
---      NextDueMs (0: ready jobs wait; null: nothing waits), Chosen (how many jobs the claim is about to take), IsDraining (an operator
---      asked the worker to end), CircuitOrder (number of the latest order to circuits; 0: there was none)
---   2. cancellations meant for this worker: JobId, LeaseNumber, Actor, Reason
---   3. the jobs, unordered: Id, Type, Payload, LeaseNumber, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc, AgeFromUtc,
---      Tags, CreatedBy, Headers. Last, since a result set after an OUTPUT to the client may not arrive.
+--      NextDueMs (0: ready jobs wait; null: nothing waits), Chosen (how many jobs the claim is about to take), IsDraining (an
+--      operator asked the worker to end), CircuitOrder (number of the latest order to circuits; 0: there was none).
+--   2. Cancellations meant for this worker: JobId, LeaseNumber, Actor, Reason.
+--   3. The jobs, unordered: Id, Type, Payload, LeaseNumber, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc,
+--      AgeFromUtc, Tags, CreatedBy, Headers. Last, since a result set after an OUTPUT to the client may not arrive.
 -- Errors: 50003 the queue has no row (RegisterWorker inserts it).
 -- Table order: Queues, Workers, JobsHot. The probe before it is a plain read (of CircuitOrders, too) and writes nothing.
 CREATE OR ALTER PROCEDURE chokaq.FetchJobs
@@ -28,10 +31,10 @@ BEGIN
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
     DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @NextDue datetime2(3), @LastRequest bigint, @Ended datetime2(3);
-    DECLARE @MaxWorkers int, @FleetMaxWorkers int, @ExecutionTimeoutMs bigint, @ZombieTimeoutMs bigint, @IsPaused bit = 0,
-        @IsActive bit = 1;
-    DECLARE @Retired bit = 0, @Replayed bit = 0, @Ready bit = 0, @Due bit = 0, @Cap int, @Take int, @Chosen int = 0,
-        @Waiting int = 0, @Draining bit = 0, @CircuitOrder bigint = 0;
+    DECLARE @MaxWorkers int, @FleetMaxWorkers int, @ExecutionTimeoutMs bigint, @ZombieTimeoutMs bigint,
+            @IsPaused bit = 0, @IsActive bit = 1, @Draining bit = 0, @CircuitOrder bigint = 0;
+    DECLARE @Retired bit = 0, @Replayed bit = 0, @Ready bit = 0, @Due bit = 0,
+            @Cap int, @Held int, @Take int, @Chosen int = 0, @Found int, @Ids varchar(max);
 
     -- The probe. Waiting rows may be held by a caller's open transaction for as long as it likes: READPAST.
     SELECT @MaxWorkers = q.MaxWorkers, @FleetMaxWorkers = q.FleetMaxWorkers, @ExecutionTimeoutMs = q.ExecutionTimeoutMs,
@@ -41,9 +44,11 @@ BEGIN
     FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId;
     SELECT @CircuitOrder = o.OrderNumber FROM chokaq.CircuitOrders o WHERE o.TypeKey = '';
     -- In the order of the index: an EXISTS may be answered by a scan.
-    SELECT TOP (1) @Ready = 1 FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
+    SELECT TOP (1) @Ready = 1
+    FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
     WHERE Queue = @Queue AND Status = 0 AND IsReady = 1 ORDER BY Priority DESC, DueAtUtc, Id;
-    SELECT TOP (1) @NextDue = DueAtUtc FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
+    SELECT TOP (1) @NextDue = DueAtUtc
+    FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
     WHERE Queue = @Queue AND Status = 0 AND IsReady = 0 ORDER BY DueAtUtc, Id;
     IF @NextDue <= @Now SET @Due = 1;
 
@@ -53,8 +58,6 @@ BEGIN
 
     IF @Retired = 0 AND @Replayed = 0 AND @Size > 0 AND @IsPaused = 0 AND @IsActive = 1 AND (@Ready = 1 OR @Due = 1)
     BEGIN
-        -- Made here and not above: an idle poll does without it.
-        DECLARE @Ids TABLE (JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY);
         BEGIN TRY
             BEGIN TRANSACTION;
             IF @Cap IS NOT NULL
@@ -71,8 +74,10 @@ BEGIN
             WHERE WorkerId = @WorkerId AND LastRequest < @Request AND EndedAtUtc IS NULL;
             IF @@ROWCOUNT = 0
             BEGIN
-                IF EXISTS (SELECT 1 FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId AND w.EndedAtUtc IS NULL) SET @Replayed = 1;
-                ELSE SET @Retired = 1;
+                IF EXISTS (SELECT 1 FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId AND w.EndedAtUtc IS NULL)
+                    SET @Replayed = 1;
+                ELSE
+                    SET @Retired = 1;
             END;
             ELSE
             BEGIN
@@ -83,65 +88,67 @@ BEGIN
                 IF @Due = 1
                 BEGIN
                     SET @Now = SYSUTCDATETIME();
-                    INSERT @Ids (JobId)
-                    SELECT TOP (1000) Id
-                    FROM chokaq.JobsHot WITH (UPDLOCK, READPAST, READCOMMITTEDLOCK, ROWLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
-                    WHERE Queue = @Queue AND Status = 0 AND IsReady = 0 AND DueAtUtc <= @Now
-                    ORDER BY DueAtUtc, Id;
+                    SELECT @Ids = STRING_AGG(CAST(r.Id AS varchar(max)), ',')
+                    FROM (SELECT TOP (1000) Id
+                          FROM chokaq.JobsHot
+                              WITH (UPDLOCK, READPAST, READCOMMITTEDLOCK, ROWLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
+                          WHERE Queue = @Queue AND Status = 0 AND IsReady = 0 AND DueAtUtc <= @Now
+                          ORDER BY DueAtUtc, Id) r;
                     UPDATE chokaq.JobsHot SET IsReady = 1
                     FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
-                    WHERE Status = 0 AND IsReady = 0 AND Id IN (SELECT TOP (1000) i.JobId FROM @Ids i ORDER BY i.JobId)
+                    WHERE Status = 0 AND IsReady = 0
+                      AND Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                                 FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
                     OPTION (LOOP JOIN, MAXDOP 1);
-                    DELETE FROM @Ids;
                     SET @NextDue = NULL;
-                    SELECT TOP (1) @NextDue = DueAtUtc FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK,
-                        INDEX (IX_JobsHot_Due))
+                    SELECT TOP (1) @NextDue = DueAtUtc
+                    FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Due))
                     WHERE Queue = @Queue AND Status = 0 AND IsReady = 0 ORDER BY DueAtUtc, Id;
                 END;
                 SET @Take = CASE WHEN @IsPaused = 1 OR @IsActive = 0 THEN 0 WHEN @Size > 1000 THEN 1000 ELSE @Size END;
                 IF @Cap IS NOT NULL
                 BEGIN
                     -- A new statement, without READPAST: every lease committed before the ticket was ours counts.
-                    SELECT @Waiting = COUNT(*) FROM chokaq.JobsHot WITH (FORCESEEK, INDEX (IX_JobsHot_Lease))
+                    SELECT @Held = COUNT(*) FROM chokaq.JobsHot WITH (FORCESEEK, INDEX (IX_JobsHot_Lease))
                     WHERE Queue = @Queue AND Status IN (1, 2);
-                    IF @Take > @Cap - @Waiting SET @Take = @Cap - @Waiting;
+                    IF @Take > @Cap - @Held SET @Take = @Cap - @Held;
                     IF @Take < 0 SET @Take = 0;
                 END;
-                INSERT @Ids (JobId)
-                SELECT TOP (@Take) Id
-                FROM chokaq.JobsHot WITH (UPDLOCK, READPAST, READCOMMITTEDLOCK, ROWLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
-                WHERE Queue = @Queue AND Status = 0 AND IsReady = 1
-                ORDER BY Priority DESC, DueAtUtc, Id;
-                SET @Chosen = @@ROWCOUNT;
+                SELECT @Ids = STRING_AGG(CAST(r.Id AS varchar(max)), ','), @Chosen = COUNT(*)
+                FROM (SELECT TOP (@Take) Id
+                      FROM chokaq.JobsHot WITH (UPDLOCK, READPAST, READCOMMITTEDLOCK, ROWLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
+                      WHERE Queue = @Queue AND Status = 0 AND IsReady = 1
+                      ORDER BY Priority DESC, DueAtUtc, Id) r;
                 SET @Ready = 0;
                 IF @Chosen >= @Take
                 BEGIN
                     -- Are there ready rows beyond those taken?
-                    SELECT @Waiting = COUNT(*)
+                    SELECT @Found = COUNT(*)
                     FROM (SELECT TOP (@Chosen + 1) Id
                           FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
                           WHERE Queue = @Queue AND Status = 0 AND IsReady = 1
                           ORDER BY Priority DESC, DueAtUtc, Id) r;
-                    IF @Waiting > @Chosen SET @Ready = 1;
+                    IF @Found > @Chosen SET @Ready = 1;
                 END;
             END;
 
             SELECT @Retired AS Retired, @Replayed AS Replayed, @Now AS NowUtc, @MaxWorkers AS MaxWorkers,
-                @FleetMaxWorkers AS FleetMaxWorkers,
-                   @ExecutionTimeoutMs AS ExecutionTimeoutMs, @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused,
-                       @IsActive AS IsActive,
+                   @FleetMaxWorkers AS FleetMaxWorkers, @ExecutionTimeoutMs AS ExecutionTimeoutMs,
+                   @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused, @IsActive AS IsActive,
                    CASE WHEN @Ready = 1 OR @NextDue <= @Now THEN 0 ELSE DATEDIFF_BIG(MILLISECOND, @Now, @NextDue) END AS NextDueMs,
-                       @Chosen AS Chosen, @Draining AS IsDraining, @CircuitOrder AS CircuitOrder;
+                   @Chosen AS Chosen, @Draining AS IsDraining, @CircuitOrder AS CircuitOrder;
             SELECT TOP (1000) c.JobId AS JobId, c.LeaseNumber AS LeaseNumber, c.Actor AS Actor, c.Reason AS Reason
             FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
             IF @Chosen > 0
                 UPDATE chokaq.JobsHot
                 SET Status = 1, LeaseNumber = LeaseNumber + 1, WorkerId = @WorkerId, FetchRequest = @Request, HeartbeatUtc = @Now
-                OUTPUT inserted.Id, inserted.Type, inserted.Payload, inserted.LeaseNumber, inserted.Priority, inserted.AttemptCount,
-                       inserted.CrashCount, inserted.CreatedAtUtc, inserted.DueAtUtc, inserted.AgeFromUtc, inserted.Tags,
-                       inserted.CreatedBy, inserted.Headers
+                OUTPUT inserted.Id, inserted.Type, inserted.Payload, inserted.LeaseNumber, inserted.Priority,
+                       inserted.AttemptCount, inserted.CrashCount, inserted.CreatedAtUtc, inserted.DueAtUtc, inserted.AgeFromUtc,
+                       inserted.Tags, inserted.CreatedBy, inserted.Headers
                 FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
-                WHERE Status = 0 AND Id IN (SELECT TOP (1000) i.JobId FROM @Ids i ORDER BY i.JobId)
+                WHERE Status = 0
+                  AND Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                             FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
             COMMIT TRANSACTION;
             IF @Replayed = 0 RETURN;
@@ -154,11 +161,10 @@ BEGIN
     ELSE
     BEGIN
         SELECT @Retired AS Retired, @Replayed AS Replayed, @Now AS NowUtc, @MaxWorkers AS MaxWorkers,
-            @FleetMaxWorkers AS FleetMaxWorkers,
-               @ExecutionTimeoutMs AS ExecutionTimeoutMs, @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused,
-                   @IsActive AS IsActive,
+               @FleetMaxWorkers AS FleetMaxWorkers, @ExecutionTimeoutMs AS ExecutionTimeoutMs,
+               @ZombieTimeoutMs AS ZombieTimeoutMs, @IsPaused AS IsPaused, @IsActive AS IsActive,
                CASE WHEN @Ready = 1 OR @NextDue <= @Now THEN 0 ELSE DATEDIFF_BIG(MILLISECOND, @Now, @NextDue) END AS NextDueMs,
-                   0 AS Chosen, @Draining AS IsDraining, @CircuitOrder AS CircuitOrder;
+               0 AS Chosen, @Draining AS IsDraining, @CircuitOrder AS CircuitOrder;
         SELECT TOP (1000) c.JobId AS JobId, c.LeaseNumber AS LeaseNumber, c.Actor AS Actor, c.Reason AS Reason
         FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
     END;

@@ -1,11 +1,15 @@
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
--- ForceCircuit: order the circuits of a type to be open or closed everywhere, or to follow their own rule again, with an AuditLog row
---   holding before and after in the same transaction; by its RequestId a repeat of the call changes nothing.
+-- ForceCircuit: order the circuits of a type to be open or closed everywhere, or to follow their own rule again. An AuditLog row
+--   holds before and after, in the same transaction; by its RequestId a repeat of the call changes nothing.
 -- Called by: operators.
--- Parameters: @TypeKey in lower case; @Forced 0 none, 1 open, 2 closed; @Actor; @Reason (empty: none); @RequestId a ULID of this call,
---   the same when it is repeated (empty: none).
+-- Parameters:
+--   @TypeKey    in lower case.
+--   @Forced     0 none, 1 open, 2 closed.
+--   @Actor      who orders it.
+--   @Reason     for people (empty: none).
+--   @RequestId  a ULID of this call, the same when it is repeated (empty: none).
 -- Result: TypeKey, Forced, Actor, Reason, AtUtc, OrderNumber of the order that stands now.
 -- Table order: CircuitOrders (the ticket first), AuditLog.
 CREATE OR ALTER PROCEDURE chokaq.ForceCircuit
@@ -19,9 +23,11 @@ BEGIN
     SET NOCOUNT ON;
     SET XACT_ABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
     DECLARE @Now datetime2(3), @Number bigint, @Before int, @Try int = 0, @Done bit = 0;
-    SET @Reason = NULLIF(@Reason, N'');
+    SET @Reason    = NULLIF(@Reason, N'');
     SET @RequestId = NULLIF(@RequestId, '');
+
     WHILE @Done = 0
     BEGIN
         SET @Try = @Try + 1;
@@ -47,10 +53,18 @@ BEGIN
                 IF @@ROWCOUNT = 0
                     INSERT INTO chokaq.CircuitOrders (TypeKey, Forced, Actor, Reason, AtUtc, OrderNumber)
                     VALUES (@TypeKey, @Forced, @Actor, @Reason, @Now, @Number);
-                INSERT INTO chokaq.AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState, RequestId)
+                INSERT INTO chokaq.AuditLog
+                      (AtUtc, Actor, Action, Target, Reason,
+                       BeforeState,
+                       AfterState,
+                       RequestId)
                 VALUES (@Now, @Actor, 'force_circuit', @TypeKey, @Reason,
-                        CASE @Before WHEN 1 THEN N'{"forced":"open"}' WHEN 2 THEN N'{"forced":"closed"}' ELSE N'{"forced":null}' END,
-                        CASE @Forced WHEN 1 THEN N'{"forced":"open"}' WHEN 2 THEN N'{"forced":"closed"}' ELSE N'{"forced":null}' END,
+                        CASE @Before WHEN 1 THEN N'{"forced":"open"}'
+                                     WHEN 2 THEN N'{"forced":"closed"}'
+                                     ELSE N'{"forced":null}' END,
+                        CASE @Forced WHEN 1 THEN N'{"forced":"open"}'
+                                     WHEN 2 THEN N'{"forced":"closed"}'
+                                     ELSE N'{"forced":null}' END,
                         @RequestId);
                 COMMIT TRANSACTION;
             END;
@@ -63,6 +77,7 @@ BEGIN
                 THROW;
         END CATCH;
     END;
+
     SELECT o.TypeKey AS TypeKey, o.Forced AS Forced, o.Actor AS Actor, o.Reason AS Reason, o.AtUtc AS AtUtc,
            o.OrderNumber AS OrderNumber
     FROM chokaq.CircuitOrders o WHERE o.TypeKey = @TypeKey;

@@ -16,8 +16,7 @@ BEGIN
     SET NOCOUNT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     SELECT TOP (@Limit) a.AuditId AS AuditId, a.AtUtc AS AtUtc, a.Actor AS Actor, a.Action AS Action, a.Target AS Target,
-        a.Reason AS Reason,
-           a.BeforeState AS BeforeState, a.AfterState AS AfterState
+           a.Reason AS Reason, a.BeforeState AS BeforeState, a.AfterState AS AfterState
     FROM chokaq.AuditLog a
     WHERE (@Target = '' OR a.Target = @Target) AND (@After = 0 OR a.AuditId < @After)
     ORDER BY a.AuditId DESC

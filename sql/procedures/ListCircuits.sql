@@ -1,17 +1,21 @@
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
--- ListCircuits: what live workers last said of their circuits, and the orders that stand.
+-- ListCircuits: what live workers last said of their circuits, and the orders in force.
 -- Called by: operators and readers.
--- Results: 1. TypeKey, WorkerId, Queue, Host, State, Failures, Generation, ChangedAtUtc, NextProbeMs (null: none; 0: it is due),
---   LastError, the open ones first, at most 5,000; 2. TypeKey, Forced, Actor, Reason, AtUtc, OrderNumber of the orders in force.
+-- Results, in this order:
+--   1. The circuits, the open ones first, at most 5,000: TypeKey, WorkerId, Queue, Host, State, Failures, Generation,
+--      ChangedAtUtc, NextProbeMs (null: none; 0: it is due), LastError.
+--   2. The orders: TypeKey, Forced, Actor, Reason, AtUtc, OrderNumber.
 -- Table order: Circuits, Workers, CircuitOrders.
 CREATE OR ALTER PROCEDURE chokaq.ListCircuits
 AS
 BEGIN
     SET NOCOUNT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
     DECLARE @Now datetime2(3) = SYSUTCDATETIME();
+
     SELECT TOP (5000) c.TypeKey AS TypeKey, c.WorkerId AS WorkerId, c.Queue AS Queue, w.Host AS Host, c.State AS State,
            c.Failures AS Failures, c.Generation AS Generation, c.ChangedAtUtc AS ChangedAtUtc,
            CASE WHEN c.NextProbeUtc > @Now THEN DATEDIFF_BIG(MILLISECOND, @Now, c.NextProbeUtc)

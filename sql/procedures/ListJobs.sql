@@ -31,11 +31,13 @@ BEGIN
     -- The smallest id that a search looks at.
     DECLARE @Floor char(26) = '';
     IF @FromMs >= 0
-        SET @From = DATEADD(MILLISECOND, CAST(@FromMs % 1000 AS int), DATEADD(SECOND, CAST(@FromMs / 1000 % 86400 AS int),
-            DATEADD(DAY, CAST(@FromMs / 86400000 AS int), @Epoch)));
+        SET @From = DATEADD(MILLISECOND, CAST(@FromMs % 1000 AS int),
+                    DATEADD(SECOND, CAST(@FromMs / 1000 % 86400 AS int),
+                    DATEADD(DAY, CAST(@FromMs / 86400000 AS int), @Epoch)));
     IF @UntilMs >= 0
-        SET @Until = DATEADD(MILLISECOND, CAST(@UntilMs % 1000 AS int), DATEADD(SECOND, CAST(@UntilMs / 1000 % 86400 AS int),
-            DATEADD(DAY, CAST(@UntilMs / 86400000 AS int), @Epoch)));
+        SET @Until = DATEADD(MILLISECOND, CAST(@UntilMs % 1000 AS int),
+                     DATEADD(SECOND, CAST(@UntilMs / 1000 % 86400 AS int),
+                     DATEADD(DAY, CAST(@UntilMs / 86400000 AS int), @Epoch)));
     SET @Search = LOWER(@Search);
     IF @Search <> N'' AND @Pillar = 'hot'
         SELECT @Floor = MIN(w.Id)
@@ -69,13 +71,12 @@ BEGIN
         OPTION (RECOMPILE);
     IF @Pillar = 'hot'
         SELECT TOP (@Limit) 'hot' AS Pillar, h.Id AS Id, h.Status AS Status, h.Queue AS Queue, h.Type AS Type,
-            h.Priority AS Priority, h.AttemptCount AS AttemptCount,
-               h.CrashCount AS CrashCount, h.LeaseNumber AS LeaseNumber, h.CreatedAtUtc AS CreatedAtUtc, h.DueAtUtc AS DueAtUtc,
-               h.StartedAtUtc AS StartedAtUtc, CAST(NULL AS datetime2(3)) AS FinishedAtUtc, CAST(NULL AS bigint) AS DurationMs,
-                   h.WorkerId AS WorkerId, h.HeartbeatUtc AS HeartbeatUtc,
-               h.Progress AS Progress, h.Tags AS Tags, h.CreatedBy AS CreatedBy, h.OwnerLogin AS OwnerLogin,
-               h.IdempotencyKey AS IdempotencyKey, h.KeyScope AS KeyScope, h.CancelRequestedAtUtc AS CancelRequestedAtUtc,
-                   CAST(NULL AS int) AS FailureReason,
+               h.Priority AS Priority, h.AttemptCount AS AttemptCount, h.CrashCount AS CrashCount, h.LeaseNumber AS LeaseNumber,
+               h.CreatedAtUtc AS CreatedAtUtc, h.DueAtUtc AS DueAtUtc, h.StartedAtUtc AS StartedAtUtc,
+               CAST(NULL AS datetime2(3)) AS FinishedAtUtc, CAST(NULL AS bigint) AS DurationMs, h.WorkerId AS WorkerId,
+               h.HeartbeatUtc AS HeartbeatUtc, h.Progress AS Progress, h.Tags AS Tags, h.CreatedBy AS CreatedBy,
+               h.OwnerLogin AS OwnerLogin, h.IdempotencyKey AS IdempotencyKey, h.KeyScope AS KeyScope,
+               h.CancelRequestedAtUtc AS CancelRequestedAtUtc, CAST(NULL AS int) AS FailureReason,
                CAST(NULL AS nvarchar(255)) AS ErrorType, CAST(NULL AS nvarchar(4000)) AS ErrorMessage
         FROM chokaq.JobsHot h WITH (READPAST, READCOMMITTEDLOCK)
         WHERE (@After = '' OR h.Id < @After) AND (@Queue = '' OR h.Queue = @Queue) AND (@Type = '' OR h.Type = @Type)
@@ -90,13 +91,12 @@ BEGIN
         OPTION (RECOMPILE);
     ELSE IF @Pillar = 'archive'
         SELECT TOP (@Limit) 'archive' AS Pillar, h.Id AS Id, CAST(3 AS tinyint) AS Status, h.Queue AS Queue, h.Type AS Type,
-            h.Priority AS Priority, h.AttemptCount AS AttemptCount,
-               h.CrashCount AS CrashCount, h.LeaseNumber AS LeaseNumber, h.CreatedAtUtc AS CreatedAtUtc, h.DueAtUtc AS DueAtUtc,
-               h.StartedAtUtc AS StartedAtUtc, h.FinishedAtUtc AS FinishedAtUtc, h.DurationMs AS DurationMs,
-                   h.WorkerId AS WorkerId, CAST(NULL AS datetime2(3)) AS HeartbeatUtc,
-               h.Progress AS Progress, h.Tags AS Tags, h.CreatedBy AS CreatedBy, h.OwnerLogin AS OwnerLogin,
-               h.IdempotencyKey AS IdempotencyKey, h.KeyScope AS KeyScope, CAST(NULL AS datetime2(3)) AS CancelRequestedAtUtc,
-                   CAST(NULL AS int) AS FailureReason,
+               h.Priority AS Priority, h.AttemptCount AS AttemptCount, h.CrashCount AS CrashCount, h.LeaseNumber AS LeaseNumber,
+               h.CreatedAtUtc AS CreatedAtUtc, h.DueAtUtc AS DueAtUtc, h.StartedAtUtc AS StartedAtUtc,
+               h.FinishedAtUtc AS FinishedAtUtc, h.DurationMs AS DurationMs, h.WorkerId AS WorkerId,
+               CAST(NULL AS datetime2(3)) AS HeartbeatUtc, h.Progress AS Progress, h.Tags AS Tags, h.CreatedBy AS CreatedBy,
+               h.OwnerLogin AS OwnerLogin, h.IdempotencyKey AS IdempotencyKey, h.KeyScope AS KeyScope,
+               CAST(NULL AS datetime2(3)) AS CancelRequestedAtUtc, CAST(NULL AS int) AS FailureReason,
                CAST(NULL AS nvarchar(255)) AS ErrorType, CAST(NULL AS nvarchar(4000)) AS ErrorMessage
         FROM chokaq.JobsArchive h
         WHERE (@After = '' OR h.Id < @After) AND (@Queue = '' OR h.Queue = @Queue) AND (@Type = '' OR h.Type = @Type)
@@ -111,14 +111,13 @@ BEGIN
         OPTION (RECOMPILE);
     ELSE
         SELECT TOP (@Limit) 'dlq' AS Pillar, h.Id AS Id, h.Status AS Status, h.Queue AS Queue, h.Type AS Type,
-            h.Priority AS Priority, h.AttemptCount AS AttemptCount,
-               h.CrashCount AS CrashCount, h.LeaseNumber AS LeaseNumber, h.CreatedAtUtc AS CreatedAtUtc, h.DueAtUtc AS DueAtUtc,
-               h.StartedAtUtc AS StartedAtUtc, h.FailedAtUtc AS FinishedAtUtc, CAST(NULL AS bigint) AS DurationMs,
-                   h.WorkerId AS WorkerId, CAST(NULL AS datetime2(3)) AS HeartbeatUtc,
-               h.Progress AS Progress, h.Tags AS Tags, h.CreatedBy AS CreatedBy, h.OwnerLogin AS OwnerLogin,
-               h.IdempotencyKey AS IdempotencyKey, h.KeyScope AS KeyScope, h.CancelRequestedAtUtc AS CancelRequestedAtUtc,
-                   h.FailureReason AS FailureReason,
-               h.ErrorType AS ErrorType, h.ErrorMessage AS ErrorMessage
+               h.Priority AS Priority, h.AttemptCount AS AttemptCount, h.CrashCount AS CrashCount, h.LeaseNumber AS LeaseNumber,
+               h.CreatedAtUtc AS CreatedAtUtc, h.DueAtUtc AS DueAtUtc, h.StartedAtUtc AS StartedAtUtc,
+               h.FailedAtUtc AS FinishedAtUtc, CAST(NULL AS bigint) AS DurationMs, h.WorkerId AS WorkerId,
+               CAST(NULL AS datetime2(3)) AS HeartbeatUtc, h.Progress AS Progress, h.Tags AS Tags, h.CreatedBy AS CreatedBy,
+               h.OwnerLogin AS OwnerLogin, h.IdempotencyKey AS IdempotencyKey, h.KeyScope AS KeyScope,
+               h.CancelRequestedAtUtc AS CancelRequestedAtUtc, h.FailureReason AS FailureReason, h.ErrorType AS ErrorType,
+               h.ErrorMessage AS ErrorMessage
         FROM chokaq.JobsDLQ h
         WHERE (@After = '' OR h.Id < @After) AND (@Queue = '' OR h.Queue = @Queue) AND (@Type = '' OR h.Type = @Type)
           AND (@Tag = N'' OR CHARINDEX(@Tag, h.Tags) > 0)

@@ -25,19 +25,22 @@ BEGIN
     DECLARE @Epoch datetime2(3) = '1970-01-01', @From datetime2(3), @Until datetime2(3), @Matched int, @More bit = 0;
     DECLARE @Hit TABLE (Place int NOT NULL PRIMARY KEY, JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL);
     IF @FromMs >= 0
-        SET @From = DATEADD(MILLISECOND, CAST(@FromMs % 1000 AS int), DATEADD(SECOND, CAST(@FromMs / 1000 % 86400 AS int),
-            DATEADD(DAY, CAST(@FromMs / 86400000 AS int), @Epoch)));
+        SET @From = DATEADD(MILLISECOND, CAST(@FromMs % 1000 AS int),
+                    DATEADD(SECOND, CAST(@FromMs / 1000 % 86400 AS int),
+                    DATEADD(DAY, CAST(@FromMs / 86400000 AS int), @Epoch)));
     IF @UntilMs >= 0
-        SET @Until = DATEADD(MILLISECOND, CAST(@UntilMs % 1000 AS int), DATEADD(SECOND, CAST(@UntilMs / 1000 % 86400 AS int),
-            DATEADD(DAY, CAST(@UntilMs / 86400000 AS int), @Epoch)));
+        SET @Until = DATEADD(MILLISECOND, CAST(@UntilMs % 1000 AS int),
+                     DATEADD(SECOND, CAST(@UntilMs / 1000 % 86400 AS int),
+                     DATEADD(DAY, CAST(@UntilMs / 86400000 AS int), @Epoch)));
     SET @Search = LOWER(@Search);
     INSERT @Hit (Place, JobId)
     SELECT w.Place, w.Id
     FROM (SELECT TOP (10001) ROW_NUMBER() OVER (ORDER BY d.FailedAtUtc DESC, d.Id DESC) AS Place, d.Id, d.Type, d.Tags,
-              d.ErrorType, d.ErrorMessage
+                 d.ErrorType, d.ErrorMessage
           FROM chokaq.JobsDLQ d
-          WHERE (@Queue = '' OR d.Queue = @Queue) AND (@Type = '' OR d.Type = @Type) AND (@Reason = -1 OR d.FailureReason = @Reason)
-            AND (@Status = -1 OR d.Status = @Status) AND (@Tag = N'' OR CHARINDEX(@Tag, d.Tags) > 0)
+          WHERE (@Queue = '' OR d.Queue = @Queue) AND (@Type = '' OR d.Type = @Type)
+            AND (@Tag = N'' OR CHARINDEX(@Tag, d.Tags) > 0)
+            AND (@Status = -1 OR d.Status = @Status) AND (@Reason = -1 OR d.FailureReason = @Reason)
             AND (@From IS NULL OR d.FailedAtUtc >= @From) AND (@Until IS NULL OR d.FailedAtUtc < @Until)
           ORDER BY d.FailedAtUtc DESC, d.Id DESC) w
     WHERE w.Place > 10000 OR @Search = N''

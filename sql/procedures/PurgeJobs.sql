@@ -44,7 +44,7 @@ BEGIN
         WHERE Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
         OPTION (LOOP JOIN, MAXDOP 1);
 
-        -- What an earlier try of this call did.
+        -- What an earlier try of this call did, whatever became of it since.
         IF @RequestId IS NOT NULL
             INSERT @Answer (JobId, Result)
             SELECT s.JobId, 0 FROM @Set s
@@ -83,21 +83,17 @@ BEGIN
         DELETE FROM chokaq.JobAttempts WHERE JobId IN (SELECT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId);
         INSERT @Answer (JobId, Result) SELECT f.JobId, 0 FROM @Found f;
 
-        -- Where each stands now; Hot again, since a job may be on its way back there.
+        -- Where each stands now, Hot before Archive before DLQ; Hot again, since a job may be on its way back there.
         INSERT @Stands (JobId, Status)
-        SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
-        OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-        INSERT @Stands (JobId, Status)
-        SELECT s.JobId, 3 FROM @Set s JOIN chokaq.JobsArchive h WITH (FORCESEEK) ON h.Id = s.JobId
-        WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
-        OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-        INSERT @Stands (JobId, Status)
-        SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsDLQ h WITH (FORCESEEK) ON h.Id = s.JobId
-        WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
-        OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-        INSERT @Stands (JobId, Status)
-        SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
-        WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
+        SELECT p.JobId, MIN(p.Status)
+        FROM (SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
+              UNION ALL
+              SELECT s.JobId, 3 FROM @Set s JOIN chokaq.JobsArchive a WITH (FORCESEEK) ON a.Id = s.JobId
+              UNION ALL
+              SELECT s.JobId, d.Status FROM @Set s JOIN chokaq.JobsDLQ d WITH (FORCESEEK) ON d.Id = s.JobId
+              UNION ALL
+              SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId) p
+        GROUP BY p.JobId
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
 
         INSERT INTO chokaq.AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState, RequestId)

@@ -1,14 +1,15 @@
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
--- ReleaseJobs: hand a set of jobs back without charge (Fetched -> Pending; Processing -> Pending with the attempt refunded). A
---   job whose
---   cancellation was requested ends Cancelled instead; with a delay, one that would be due too late ends Failed
---   (RetryLifetimeExpired).
+-- ReleaseJobs: hand a set of jobs back without charge (Fetched -> Pending; Processing -> Pending with the attempt refunded). A job
+--   whose cancellation was requested ends Cancelled instead; with a delay, one that would be due too late after its age began
+--   ends Failed (RetryLifetimeExpired).
 -- Called by: the claim lane (buffer) and the settle lane of a child.
--- Parameters: @WorkerId; @Slot the caller's slot of the outcome counters; @Jobs JSON array of {i: id, l: lease, d: delay in ms or
---   absent
---   (due as before), a: age limit in ms or absent}, not repeated, at most 1,000.
+-- Parameters:
+--   @WorkerId  whose cancellation requests go with the jobs.
+--   @Slot      the caller's slot of the outcome counters.
+--   @Jobs      JSON array, one object per job, none twice, at most 1,000: i id, l lease, d delay in ms (absent: due as before),
+--              a age limit in ms (absent: none).
 -- Result: JobId, Lease, Answer (0 stale, 1 applied, 2 cancelled, 3 expired; by this call or an earlier one).
 -- Table order: JobsHot, JobsDLQ, CancelRequests, MetricBuckets.
 CREATE OR ALTER PROCEDURE chokaq.ReleaseJobs
@@ -20,93 +21,131 @@ BEGIN
     SET NOCOUNT ON;
     SET XACT_ABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Count2 int, @Hit int, @Locked int;
+
+    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Second datetime2(0), @Asked int, @Hit int, @Locked int;
     DECLARE @Set TABLE (
-        JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL, Lease int NOT NULL, DueUtc datetime2(3) NULL,
-            OldestUtc datetime2(3) NULL,
-        PRIMARY KEY (JobId, Lease));
+        JobId     char(26)     COLLATE Latin1_General_BIN2 NOT NULL,
+        Lease     int          NOT NULL,
+        DueUtc    datetime2(3) NULL,
+        OldestUtc datetime2(3) NULL,
+        PRIMARY KEY (JobId, Lease)
+    );
     DECLARE @Moved TABLE (
-        JobId char(26) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY, Queue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL,
-        Type varchar(255) COLLATE Latin1_General_BIN2 NOT NULL, Status tinyint NOT NULL, Priority int NOT NULL,
-        DueAtUtc datetime2(3) NOT NULL, LeaseNumber int NOT NULL, AttemptCount int NOT NULL, CrashCount int NOT NULL,
-        WorkerId char(26) COLLATE Latin1_General_BIN2 NULL, StartedAtUtc datetime2(3) NULL, CancelRequestedAtUtc datetime2(3) NULL,
-        Progress tinyint NULL, CreatedAtUtc datetime2(3) NOT NULL, ScheduledAtUtc datetime2(3) NULL,
-            AgeFromUtc datetime2(3) NOT NULL,
-        KeyScope tinyint NOT NULL, PayloadHash char(32) COLLATE Latin1_General_BIN2 NOT NULL,
-        IdempotencyKey nvarchar(255) COLLATE Latin1_General_BIN2 NULL, OwnerLogin nvarchar(128) NULL, CreatedBy nvarchar(100) NULL,
-        Tags nvarchar(1000) NULL, Headers varchar(4000) COLLATE Latin1_General_BIN2 NULL,
-        Payload varchar(max) COLLATE Latin1_General_BIN2 NOT NULL);
+        JobId                char(26)       COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
+        Queue                varchar(255)   COLLATE Latin1_General_BIN2 NOT NULL,
+        Type                 varchar(255)   COLLATE Latin1_General_BIN2 NOT NULL,
+        Status               tinyint        NOT NULL,
+        Priority             int            NOT NULL,
+        DueAtUtc             datetime2(3)   NOT NULL,
+        LeaseNumber          int            NOT NULL,
+        AttemptCount         int            NOT NULL,
+        CrashCount           int            NOT NULL,
+        WorkerId             char(26)       COLLATE Latin1_General_BIN2 NULL,
+        StartedAtUtc         datetime2(3)   NULL,
+        CancelRequestedAtUtc datetime2(3)   NULL,
+        Progress             tinyint        NULL,
+        CreatedAtUtc         datetime2(3)   NOT NULL,
+        ScheduledAtUtc       datetime2(3)   NULL,
+        AgeFromUtc           datetime2(3)   NOT NULL,
+        KeyScope             tinyint        NOT NULL,
+        PayloadHash          char(32)       COLLATE Latin1_General_BIN2 NOT NULL,
+        IdempotencyKey       nvarchar(255)  COLLATE Latin1_General_BIN2 NULL,
+        OwnerLogin           nvarchar(128)  NULL,
+        CreatedBy            nvarchar(100)  NULL,
+        Tags                 nvarchar(1000) NULL,
+        Headers              varchar(4000)  COLLATE Latin1_General_BIN2 NULL,
+        Payload              varchar(max)   COLLATE Latin1_General_BIN2 NOT NULL
+    );
     DECLARE @Count TABLE (
-        SumQueue varchar(255) COLLATE Latin1_General_BIN2 NOT NULL, SumOutcome tinyint NOT NULL, SumReason int NOT NULL,
-            N bigint NOT NULL,
-        L0 int NOT NULL, L1 int NOT NULL, L2 int NOT NULL, L3 int NOT NULL, L4 int NOT NULL, L5 int NOT NULL,
-        L6 int NOT NULL, L7 int NOT NULL, L8 int NOT NULL, L9 int NOT NULL, L10 int NOT NULL, L11 int NOT NULL,
-        PRIMARY KEY (SumQueue, SumOutcome, SumReason));
+        SumQueue   varchar(255) COLLATE Latin1_General_BIN2 NOT NULL,
+        SumOutcome tinyint      NOT NULL,
+        SumReason  int          NOT NULL,
+        N          bigint       NOT NULL,
+        L0 int NOT NULL, L1 int NOT NULL, L2  int NOT NULL, L3  int NOT NULL,
+        L4 int NOT NULL, L5 int NOT NULL, L6  int NOT NULL, L7  int NOT NULL,
+        L8 int NOT NULL, L9 int NOT NULL, L10 int NOT NULL, L11 int NOT NULL,
+        PRIMARY KEY (SumQueue, SumOutcome, SumReason)
+    );
+
     -- Rounded down: datetime2(0) would round half a second up.
     SET @Second = DATEADD(MILLISECOND, -DATEPART(MILLISECOND, @Now), @Now);
+    -- DATEADD takes an int: days, seconds and milliseconds are added apart. A job whose age began before OldestUtc is too old.
     INSERT @Set (JobId, Lease, DueUtc, OldestUtc)
-    SELECT j.i, j.l, CASE WHEN j.d IS NOT NULL THEN DATEADD(MILLISECOND, CAST(j.d % 1000 AS int), DATEADD(SECOND,
-        CAST(j.d / 1000 % 86400 AS int), DATEADD(DAY, CAST(j.d / 86400000 AS int), @Now))) END,
-           CASE WHEN j.d IS NOT NULL AND j.a IS NOT NULL THEN DATEADD(MILLISECOND, CAST((j.d - j.a) % 1000 AS int), DATEADD(SECOND,
-               CAST((j.d - j.a) / 1000 % 86400 AS int), DATEADD(DAY, CAST((j.d - j.a) / 86400000 AS int), @Now))) END
+    SELECT j.i, j.l,
+           CASE WHEN j.d IS NOT NULL
+                THEN DATEADD(MILLISECOND, CAST(j.d % 1000 AS int),
+                     DATEADD(SECOND, CAST(j.d / 1000 % 86400 AS int),
+                     DATEADD(DAY, CAST(j.d / 86400000 AS int), @Now))) END,
+           CASE WHEN j.d IS NOT NULL AND j.a IS NOT NULL
+                THEN DATEADD(MILLISECOND, CAST((j.d - j.a) % 1000 AS int),
+                     DATEADD(SECOND, CAST((j.d - j.a) / 1000 % 86400 AS int),
+                     DATEADD(DAY, CAST((j.d - j.a) / 86400000 AS int), @Now))) END
     FROM OPENJSON(@Jobs) WITH (i char(26) '$.i', l int '$.l', d bigint '$.d', a bigint '$.a') j;
-    SET @Count2 = @@ROWCOUNT;
+    SET @Asked = @@ROWCOUNT;
 
     BEGIN TRY
         BEGIN TRANSACTION;
-        -- The rows, locked in Id order before the statements below take them by what they are.
-        SELECT @Locked = COUNT(*) FROM @Set s JOIN chokaq.JobsHot h WITH (UPDLOCK, ROWLOCK, FORCESEEK) ON h.Id = s.JobId
+        -- Locked in Id order before the statements below take them by what they are: two callers meet rows in one order.
+        SELECT @Locked = COUNT(*)
+        FROM @Set s JOIN chokaq.JobsHot h WITH (UPDLOCK, ROWLOCK, FORCESEEK) ON h.Id = s.JobId
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-        -- As in RescheduleForRetry: the whole predicate in each statement, the cancelled last.
+        -- Each statement repeats its whole predicate. The cancelled come last, so that a request that comes in between is met.
         UPDATE chokaq.JobsHot
         SET Status = 0, WorkerId = NULL, FetchRequest = NULL, HeartbeatUtc = NULL, StartedAtUtc = NULL,
             AttemptCount = CASE WHEN Status = 2 AND AttemptCount > 0 THEN AttemptCount - 1 ELSE AttemptCount END,
             DueAtUtc = COALESCE((SELECT s.DueUtc FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber), DueAtUtc),
-            IsReady = CASE WHEN COALESCE((SELECT s.DueUtc FROM @Set s
-                WHERE s.JobId = Id AND s.Lease = LeaseNumber), DueAtUtc) <= @Now THEN 1 ELSE 0 END
+            IsReady = CASE WHEN COALESCE((SELECT s.DueUtc FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber),
+                                         DueAtUtc) <= @Now THEN 1 ELSE 0 END
         FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
-        WHERE Status IN (1, 2) AND CancelRequestedAtUtc IS NULL AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
-          AND EXISTS (SELECT 1 FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber
-              AND (s.OldestUtc IS NULL OR AgeFromUtc >= s.OldestUtc))
+        WHERE Status IN (1, 2) AND CancelRequestedAtUtc IS NULL
+          AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+          AND EXISTS (SELECT 1 FROM @Set s
+                      WHERE s.JobId = Id AND s.Lease = LeaseNumber
+                        AND (s.OldestUtc IS NULL OR AgeFromUtc >= s.OldestUtc))
         OPTION (LOOP JOIN, MAXDOP 1);
         SET @Hit = @@ROWCOUNT;
-        IF @Hit < @Count2
+        IF @Hit < @Asked
         BEGIN
+            -- What the first statement left under its lease is too old, or its cancellation was requested.
             DELETE FROM chokaq.JobsHot
-            OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Status, deleted.Priority, deleted.DueAtUtc, deleted.LeaseNumber,
-                   deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc, deleted.CancelRequestedAtUtc,
-                   deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc, deleted.AgeFromUtc, deleted.KeyScope,
-                       deleted.PayloadHash,
-                   deleted.IdempotencyKey, deleted.OwnerLogin, deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
+            OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Status, deleted.Priority, deleted.DueAtUtc,
+                   deleted.LeaseNumber, deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc,
+                   deleted.CancelRequestedAtUtc, deleted.Progress, deleted.CreatedAtUtc, deleted.ScheduledAtUtc,
+                   deleted.AgeFromUtc, deleted.KeyScope, deleted.PayloadHash, deleted.IdempotencyKey,
+                   deleted.OwnerLogin, deleted.CreatedBy, deleted.Tags, deleted.Headers, deleted.Payload
             INTO @Moved
-                (JobId, Queue, Type, Status, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
-                 CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey,
-                     OwnerLogin,
-                 CreatedBy, Tags, Headers, Payload)
+                  (JobId, Queue, Type, Status, Priority, DueAtUtc,
+                   LeaseNumber, AttemptCount, CrashCount, WorkerId, StartedAtUtc,
+                   CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc,
+                   AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey,
+                   OwnerLogin, CreatedBy, Tags, Headers, Payload)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
-            WHERE Status IN (1, 2) AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+            WHERE Status IN (1, 2)
+              AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
               AND EXISTS (SELECT 1 FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber)
             OPTION (LOOP JOIN, MAXDOP 1);
+
             IF @@ROWCOUNT > 0
             BEGIN
-                -- A row of the same id that a manual repair left there gives way: it must not keep its job in Hot for ever.
+                -- A row of the same id that a manual repair left in the DLQ gives way: it must not keep its job in Hot for ever.
                 IF EXISTS (SELECT 1 FROM @Moved)
                     DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
                     OPTION (LOOP JOIN, MAXDOP 1);
                 INSERT INTO chokaq.JobsDLQ
-                    (Id, Queue, Type, Status, FailureReason, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId,
-                        StartedAtUtc,
-                     FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash,
-                         IdempotencyKey,
-                     OwnerLogin, CreatedBy, Tags, ErrorType, ErrorMessage, LastModifiedBy, Headers, Payload)
+                      (Id, Queue, Type, Status, FailureReason,
+                       Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId,
+                       StartedAtUtc, FailedAtUtc, CancelRequestedAtUtc, Progress, CreatedAtUtc, ScheduledAtUtc, AgeFromUtc,
+                       KeyScope, PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags,
+                       ErrorType, ErrorMessage, LastModifiedBy, Headers, Payload)
                 SELECT m.JobId, m.Queue, m.Type, CASE WHEN m.CancelRequestedAtUtc IS NULL THEN 4 ELSE 5 END,
-                    CASE WHEN m.CancelRequestedAtUtc IS NULL THEN 10 ELSE 1 END, m.Priority, m.DueAtUtc, m.LeaseNumber,
-                    m.AttemptCount, m.CrashCount, m.WorkerId,
+                       CASE WHEN m.CancelRequestedAtUtc IS NULL THEN 10 ELSE 1 END,
+                       m.Priority, m.DueAtUtc, m.LeaseNumber, m.AttemptCount, m.CrashCount, m.WorkerId,
                        m.StartedAtUtc, @Now, m.CancelRequestedAtUtc, m.Progress, m.CreatedAtUtc, m.ScheduledAtUtc, m.AgeFromUtc,
-                           m.KeyScope,
-                       m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags, NULL, NULL, NULL, m.Headers, m.Payload
+                       m.KeyScope, m.PayloadHash, m.IdempotencyKey, m.OwnerLogin, m.CreatedBy, m.Tags,
+                       NULL, NULL, NULL, m.Headers, m.Payload
                 FROM @Moved m;
                 DELETE FROM chokaq.CancelRequests WHERE WorkerId = @WorkerId AND JobId IN (SELECT m.JobId FROM @Moved m);
+
                 INSERT @Count (SumQueue, SumOutcome, SumReason, N, L0, L1, L2, L3, L4, L5, L6, L7, L8, L9, L10, L11)
                 SELECT t.Queue, 1, t.Reason, COUNT(*),
                        SUM(CASE WHEN t.Lag <= 1 THEN 1 ELSE 0 END),
@@ -122,28 +161,27 @@ BEGIN
                        SUM(CASE WHEN t.Lag > 262144 AND t.Lag <= 1048576 THEN 1 ELSE 0 END),
                        SUM(CASE WHEN t.Lag > 1048576 THEN 1 ELSE 0 END)
                 FROM (SELECT TOP (1000) m.Queue AS Queue, CASE WHEN m.CancelRequestedAtUtc IS NULL THEN 10 ELSE 1 END AS Reason,
-                    DATEDIFF_BIG(MILLISECOND, m.DueAtUtc, m.StartedAtUtc) AS Lag
+                             DATEDIFF_BIG(MILLISECOND, m.DueAtUtc, m.StartedAtUtc) AS Lag
                       FROM @Moved m
                       ORDER BY m.JobId) t
                 GROUP BY t.Queue, t.Reason;
                 UPDATE chokaq.MetricBuckets
                 SET JobCount = JobCount + c.N,
-                    Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2 = Lag2 + c.L2, Lag3 = Lag3 + c.L3, Lag4 = Lag4 + c.L4,
-                        Lag5 = Lag5 + c.L5,
-                    Lag6 = Lag6 + c.L6, Lag7 = Lag7 + c.L7, Lag8 = Lag8 + c.L8, Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10,
-                        Lag11 = Lag11 + c.L11
+                    Lag0 = Lag0 + c.L0, Lag1 = Lag1 + c.L1, Lag2  = Lag2  + c.L2,  Lag3  = Lag3  + c.L3,
+                    Lag4 = Lag4 + c.L4, Lag5 = Lag5 + c.L5, Lag6  = Lag6  + c.L6,  Lag7  = Lag7  + c.L7,
+                    Lag8 = Lag8 + c.L8, Lag9 = Lag9 + c.L9, Lag10 = Lag10 + c.L10, Lag11 = Lag11 + c.L11
                 FROM @Count c
-                WHERE Slot = @Slot AND Seconds = 1 AND StartUtc = @Second AND Queue = c.SumQueue AND Outcome = c.SumOutcome
-                    AND FailureReason = c.SumReason;
+                WHERE Slot = @Slot AND Seconds = 1 AND StartUtc = @Second
+                  AND Queue = c.SumQueue AND Outcome = c.SumOutcome AND FailureReason = c.SumReason;
                 INSERT INTO chokaq.MetricBuckets
-                    (Slot, Seconds, StartUtc, Queue, Outcome, FailureReason, JobCount, DurationMs, MaxDurationMs,
-                     Lag0, Lag1, Lag2, Lag3, Lag4, Lag5, Lag6, Lag7, Lag8, Lag9, Lag10, Lag11)
+                      (Slot, Seconds, StartUtc, Queue, Outcome, FailureReason, JobCount, DurationMs, MaxDurationMs,
+                       Lag0, Lag1, Lag2, Lag3, Lag4, Lag5, Lag6, Lag7, Lag8, Lag9, Lag10, Lag11)
                 SELECT @Slot, 1, @Second, c.SumQueue, c.SumOutcome, c.SumReason, c.N, 0, 0,
                        c.L0, c.L1, c.L2, c.L3, c.L4, c.L5, c.L6, c.L7, c.L8, c.L9, c.L10, c.L11
                 FROM @Count c
                 WHERE NOT EXISTS (SELECT 1 FROM chokaq.MetricBuckets b
-                                  WHERE b.Slot = @Slot AND b.Seconds = 1 AND b.StartUtc = @Second AND b.Queue = c.SumQueue
-                                    AND b.Outcome = c.SumOutcome AND b.FailureReason = c.SumReason);
+                                  WHERE b.Slot = @Slot AND b.Seconds = 1 AND b.StartUtc = @Second
+                                    AND b.Queue = c.SumQueue AND b.Outcome = c.SumOutcome AND b.FailureReason = c.SumReason);
             END;
         END;
         COMMIT TRANSACTION;
@@ -153,7 +191,7 @@ BEGIN
         THROW;
     END CATCH;
 
-    IF @Hit = @Count2
+    IF @Hit = @Asked
         SELECT s.JobId AS JobId, s.Lease AS Lease, 1 AS Answer FROM @Set s;
     ELSE
         SELECT s.JobId AS JobId, s.Lease AS Lease,

@@ -9,7 +9,7 @@ GO
 --   JSON text with its @PayloadHash; 2 @Tags; 4 @Priority; 8 clear the tags); @WithoutKey 1: give their idempotency keys up;
 --   @Actor; @Reason (empty: none); @RequestId a ULID of this call, the same when it is repeated (empty: none).
 -- Result: JobId, Result (0 accepted, 1 wrong state, 2 unknown, 3 key conflict), Status (where it stands now, null: nowhere), Holder
---   (of a key conflict: the live job that holds the key).
+--   (of a key conflict: the live job that holds the key), Queue (of an accepted job that is Pending: where it waits).
 -- Table order: JobsDLQ, JobsHot, JobKeys, JobsArchive (read), AuditLog. The reverse of a move to the DLQ meets none: a job that
 --   stands in the DLQ has no row in Hot. Keys are taken in Id order, not in key order as EnqueueJobs takes them; whoever becomes
 --   the victim of that is called again. A caller's open transaction that holds the key is waited for.
@@ -140,21 +140,17 @@ BEGIN
                 INSERT @Answer (JobId, Result) SELECT f.JobId, 0 FROM @Found f;
             END;
 
-            -- Where each stands now; Hot again, since a job may be on its way back there.
+            -- Where each stands now, Hot before Archive before DLQ; Hot again, since a job may be on its way back there.
             INSERT @Stands (JobId, Status)
-            SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
-            OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-            INSERT @Stands (JobId, Status)
-            SELECT s.JobId, 3 FROM @Set s JOIN chokaq.JobsArchive h WITH (FORCESEEK) ON h.Id = s.JobId
-            WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
-            OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-            INSERT @Stands (JobId, Status)
-            SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsDLQ h WITH (FORCESEEK) ON h.Id = s.JobId
-            WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
-            OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
-            INSERT @Stands (JobId, Status)
-            SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
-            WHERE NOT EXISTS (SELECT 1 FROM @Stands t WHERE t.JobId = s.JobId)
+            SELECT p.JobId, MIN(p.Status)
+            FROM (SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
+                  UNION ALL
+                  SELECT s.JobId, 3 FROM @Set s JOIN chokaq.JobsArchive a WITH (FORCESEEK) ON a.Id = s.JobId
+                  UNION ALL
+                  SELECT s.JobId, d.Status FROM @Set s JOIN chokaq.JobsDLQ d WITH (FORCESEEK) ON d.Id = s.JobId
+                  UNION ALL
+                  SELECT s.JobId, h.Status FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId) p
+            GROUP BY p.JobId
             OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
 
             INSERT INTO chokaq.AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState, RequestId)
@@ -172,7 +168,9 @@ BEGIN
     END;
 
     SELECT s.JobId AS JobId, COALESCE(a.Result, CASE WHEN t.JobId IS NULL THEN 2 ELSE 1 END) AS Result, t.Status AS Status,
-           a.Holder AS Holder
-    FROM @Set s LEFT JOIN @Answer a ON a.JobId = s.JobId LEFT JOIN @Stands t ON t.JobId = s.JobId;
+           a.Holder AS Holder, h.Queue AS Queue
+    FROM @Set s LEFT JOIN @Answer a ON a.JobId = s.JobId LEFT JOIN @Stands t ON t.JobId = s.JobId
+    LEFT JOIN chokaq.JobsHot h WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK) ON h.Id = a.JobId AND h.Status = 0 AND a.Result = 0
+    OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
 END;
 GO

@@ -4,8 +4,7 @@ GO
 -- SetQueue: write operators' overrides of a queue, with an AuditLog row holding before and after in the same transaction.
 -- Called by: operators.
 -- Parameters: @Queue; @Mask which columns to write (1 MaxWorkers, 2 FleetMaxWorkers, 4 ExecutionTimeoutMs, 8 ZombieTimeoutMs, 16
---   IsPaused,
---   32 IsActive) and their values (-1: clear the override, the YAML rules again); @Actor; @Reason (empty: none).
+--   IsPaused, 32 IsActive) and their values (-1: clear the override, the YAML rules again); @Actor; @Reason (empty: none).
 -- Result: none; ListQueues shows the queue.
 -- Table order: Queues (inserts the row when missing), AuditLog.
 CREATE OR ALTER PROCEDURE chokaq.SetQueue
@@ -30,8 +29,8 @@ BEGIN
         -- A write first: it orders two operators, so that each one's before is the other's after.
         UPDATE chokaq.Queues SET UpdatedAtUtc = @Now, UpdatedBy = @Actor WHERE Name = @Queue;
         IF @@ROWCOUNT = 0
-            INSERT INTO chokaq.Queues (Name, IsPaused, IsActive, Ticket, UpdatedAtUtc, UpdatedBy) VALUES (@Queue, 0, 1, 0, @Now,
-                @Actor);
+            INSERT INTO chokaq.Queues (Name, IsPaused, IsActive, Ticket, UpdatedAtUtc, UpdatedBy)
+            VALUES (@Queue, 0, 1, 0, @Now, @Actor);
         ELSE
             SELECT @Before = CONCAT(N'{"max_workers":', COALESCE(CAST(q.MaxWorkers AS nvarchar(20)), N'null'),
                                     N',"fleet_max_workers":', COALESCE(CAST(q.FleetMaxWorkers AS nvarchar(20)), N'null'),

@@ -3,10 +3,12 @@ SET ANSI_NULLS ON;
 GO
 -- TakeLeadership: take or renew the maintenance lead. Leading only saves work: every maintenance step is safe with two leaders.
 -- Called by: every maintenance process before a pass.
--- Parameters: @WorkerId the caller; @IntervalMs its interval: a holder that has not passed for three of them loses the lead.
+-- Parameters:
+--   @WorkerId    the caller.
+--   @IntervalMs  its interval; a holder that has not passed for three of them loses the lead.
 -- Result: Leading, Holder, Term (raised by the database with every change of holder), LastPassAgeMs (of the pass before this one,
---   whoever
---   made it; null: the very first), NowUtc.
+--   whoever made it; null: there was none), NowUtc.
+-- Errors: 2627 another process took the very first lead at the same moment; call again.
 -- Table order: Leadership.
 CREATE OR ALTER PROCEDURE chokaq.TakeLeadership
     @WorkerId   char(26),
@@ -16,15 +18,20 @@ BEGIN
     SET NOCOUNT ON;
     SET XACT_ABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Holder char(26), @Term bigint, @Last datetime2(3), @Age bigint, @Leading bit = 0;
+
+    DECLARE @Now datetime2(3) = SYSUTCDATETIME(),
+            @Holder char(26), @Term bigint, @Last datetime2(3), @Age bigint, @Leading bit = 0;
+
     BEGIN TRY
         BEGIN TRANSACTION;
-        SELECT @Holder = l.Holder, @Term = l.Term, @Last = l.LastPassUtc FROM chokaq.Leadership l WHERE l.Role = 'maintenance';
+        SELECT @Holder = l.Holder, @Term = l.Term, @Last = l.LastPassUtc
+        FROM chokaq.Leadership l WHERE l.Role = 'maintenance';
+        -- Clocks may be set back: an age is never negative.
         SET @Age = DATEDIFF_BIG(MILLISECOND, @Last, @Now);
         IF @Age < 0 SET @Age = 0;
         IF @Holder IS NULL
         BEGIN
-            -- Two first ones: the primary key lets one of them in, the other is told to call again.
+            -- Of two first ones the primary key lets one in; the other is told to call again.
             INSERT INTO chokaq.Leadership (Role, Holder, Term, LastPassUtc) VALUES ('maintenance', @WorkerId, 1, @Now);
             SELECT @Holder = @WorkerId, @Term = 1, @Leading = 1;
         END;
@@ -43,6 +50,7 @@ BEGIN
         IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;
         THROW;
     END CATCH;
+
     SELECT @Leading AS Leading, @Holder AS Holder, @Term AS Term, @Age AS LastPassAgeMs, @Now AS NowUtc;
 END;
 GO

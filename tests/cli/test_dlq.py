@@ -184,6 +184,34 @@ def test_a_wrong_question_is_one_clear_message(
 # ── audit ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_the_dlq_is_listed_by_text_time_and_reason(cli: Cli, fake: FakeRepairs) -> None:
+    old = fake.stopped(finished_at=NOW - timedelta(days=3), error_message="Mailbox 100% full")
+    young = fake.stopped(error_message="Mailbox gone", failure_reason=FailureReason.TIMEOUT)
+
+    def listed(*words: str) -> list[str]:
+        return [job["id"] for job in cli("dlq", "list", *words, "--json").json["jobs"]]
+
+    assert listed("--search", "Mailbox") == [young, old]
+    assert listed("--search", "100%") == [old]
+    assert listed("--failure", "timeout") == [young]
+    assert listed("--older-than", "2d") == [old]
+    assert listed("--failed-from", (NOW - timedelta(hours=2)).isoformat()) == [young]
+    assert listed("--failed-until", (NOW - timedelta(hours=2)).isoformat()) == [old]
+    assert cli("dlq", "list", "--search", "Mailbox", "--json").json["searched"] == 10_000
+    assert "Searched: the newest 10,000 jobs" in cli("dlq", "list", "--search", "Mailbox").out
+
+
+def test_a_page_of_a_list_by_age_goes_on_although_the_clock_does_too(
+    cli: Cli, fake: FakeRepairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [fake.stopped(finished_at=NOW - timedelta(days=3)) for _ in range(3)]
+    page = cli("dlq", "list", "--older-than", "2d", "-n", "2", "--json").json
+    monkeypatch.setattr("tests.support.fake_repairs.NOW", NOW + timedelta(minutes=5))
+    rest = cli("dlq", "list", "--older-than", "2d", "--after", page["after"], "--json").json
+    assert [job["id"] for job in page["jobs"] + rest["jobs"]] == jobs[::-1]
+    assert "another filter" in cli("dlq", "list", "--older-than", "1d", "--after", page["after"], code=1).err
+
+
 def test_the_audit_log_is_listed_newest_first_page_by_page_with_actor_and_reason(cli: Cli) -> None:
     """C48."""
     job = enqueue(cli)

@@ -35,7 +35,7 @@ def test_named_jobs_are_resurrected_and_one_that_could_not_be_ends_with_1(cli: C
     answer = cli("dlq", "resurrect", waiting, "--json", code=1).json
     assert answer == {
         "counts": {"accepted": 0, "wrong_state": 1, "unknown": 0, "key_conflict": 0},
-        "jobs": [{"id": waiting, "result": "wrong_state", "status": "Pending", "holder": None}],
+        "jobs": [{"id": waiting, "result": "wrong_state", "status": "Pending", "holder": None, "queue": None}],
     }
 
 
@@ -113,6 +113,28 @@ def test_jobs_are_purged_by_age(cli: Cli, fake: FakeRepairs) -> None:
     assert ([job["id"] for job in answer["jobs"]], answer["counts"]["accepted"]) == ([old], 1)
     assert (answer["preview"]["matched"], answer["preview"]["action"]) == (1, "purge")
     assert list(fake.jobs) == [young]
+
+
+def test_jobs_are_dropped_by_filter_and_those_already_dropped_are_left_out(cli: Cli, fake: FakeRepairs) -> None:
+    jobs = [fake.stopped() for _ in range(3)]
+    gone, other = fake.stopped(JobStatus.DROPPED), fake.stopped(queue="other")
+    answer = cli("dlq", "drop", "-q", "mail", "--max", "2", "-r", "obsolete", "--yes", "--json").json
+    assert (answer["preview"]["matched"], answer["preview"]["truncated"]) == (3, True)
+    assert ([job["id"] for job in answer["jobs"]], answer["counts"]["accepted"]) == ([jobs[2], jobs[1]], 2)
+    assert [fake.jobs[job].status.label for job in (jobs[0], gone, other)] == ["Failed", "Dropped", "Failed"]
+    (call,) = fake.calls
+    assert (call.action, call.reason, len(call.request or "")) == ("drop", "obsolete", 26)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_drop_by_filter_is_confirmed_with_the_count_of_its_preview(cli: Cli, fake: FakeRepairs) -> None:
+    jobs = [fake.stopped() for _ in range(2)]
+    ran = cli("dlq", "drop", "--all", "-r", "x", stdin="drop 1\n", code=1)
+    assert "not confirmed: 'drop 2' was to be typed" in ran.err
+    assert fake.calls == []
+    ran = cli("dlq", "drop", "--all", "-r", "x", stdin="drop 2\n")
+    assert ran.err.splitlines()[:3] == ["2 jobs match.", f"The newest: {jobs[1]}, {jobs[0]}", "This will drop 2 jobs."]
+    assert {job.status for job in fake.jobs.values()} == {JobStatus.DROPPED}
 
 
 def test_a_resurrection_by_filter_touches_the_newest_up_to_the_maximum(cli: Cli, fake: FakeRepairs) -> None:
@@ -220,6 +242,10 @@ def test_in_production_yes_is_refused_and_the_phrase_has_to_be_typed(cli: Cli, f
         (["edit", "0" * 26, "--payload", "{"], 1, "the payload is not JSON"),
         (["edit", "0" * 26, "--payload", "@no.json"], 2, "cannot read no.json"),
         (["drop", "0" * 26, "-r", " "], 1, "give the reason"),
+        (["drop", "--all"], 1, "give the reason"),
+        (["drop"], 2, "name jobs by their ids, or a filter"),
+        (["drop", "0" * 26, "--all"], 2, "either jobs by their ids, or a filter, or --all"),
+        (["drop", "-s", "dropped", "-r", "x"], 1, "a dropped job never runs again"),
         (["purge", *["0" * 23 + f"{n:03}" for n in range(1_000)], "1" * 26], 1, "purge 1 to 1,000 jobs at a time"),
     ],
 )

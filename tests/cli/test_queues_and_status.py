@@ -6,7 +6,7 @@ import pytest
 
 from chokaq.store.open import open_store
 from chokaq.store.options import DatabaseSettings
-from chokaq.store.records import CrashPolicies, DeathNotice
+from chokaq.store.records import CrashPolicies, DeathNotice, Held
 from tests.support.jobs import worker_info
 
 from .conftest import Cli, enqueue
@@ -31,6 +31,44 @@ def test_a_queue_is_paused_set_and_cleared(cli: Cli) -> None:
     assert (view["live"]["max_workers"], view["live"]["fleet_max_workers"]) == (None, 9)
     assert "40m" in cli("queues", "list").out
     assert [queue["name"] for queue in cli("queues", "list", "--json").json["queues"]] == ["emails"]
+
+
+def test_a_queue_is_shown_with_what_each_priority_waits(cli: Cli, folder: Path) -> None:
+    """C42, C4: by priority, and how long the longest job runs."""
+    enqueue(cli, "--priority", "50")
+    enqueue(cli)
+    assert "began" not in cli("queues", "show", "emails").out
+    session = open_store(DatabaseSettings(url=f"sqlite:///{folder}/chokaq.db")).session()
+    worker = session.register_worker(worker_info("emails"))
+    [job] = session.fetch_jobs(worker, 1, 1).jobs
+    session.start_jobs(worker, [Held(job.id, job.lease)])
+    session.close()
+    enqueue(cli, "--priority", "5")
+    enqueue(cli, "--priority", "5")
+
+    shown = cli("queues", "show", "emails", "--json").json
+    assert [(view["priority"], view["waiting"]) for view in shown["priorities"]] == [(10, 1), (5, 2)]
+    assert shown["queue"]["oldest_running_ms"] >= 0
+    out = cli("queues", "show", "emails").out
+    assert "The longest of the jobs that run began" in out
+    assert [line.split()[:2] for line in out.splitlines() if line.split()[:1] in (["10"], ["5"])] == [
+        ["10", "1"],
+        ["5", "2"],
+    ]
+    assert "did you mean emails?" in cli("queues", "show", "email", code=1).err
+
+
+def test_a_zombie_timeout_is_held_against_the_heartbeat_that_the_configuration_gives_the_queue(
+    cli: Cli, folder: Path
+) -> None:
+    (folder / "chokaq.yaml").write_text("queues: {emails: {heartbeat: 30s}}\n")
+    enqueue(cli)
+    ran = cli("queues", "set", "emails", "--zombie-timeout", "60s", code=1)
+    assert "under three heartbeats of its workers (30 s each by the configuration)" in ran.err
+    assert cli("queues", "list", "--json").json["queues"][0]["live"]["zombie_timeout_ms"] is None
+    assert (
+        cli("queues", "set", "emails", "--zombie-timeout", "90s", "--json").json["live"]["zombie_timeout_ms"] == 90_000
+    )
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def settings(tmp_path: Path, text: str) -> Settings:
         (
             "queues: {q: {fleet_max_workers: 5}}",
             "queues.q.fleet_max_workers",
-            "below what one worker alone could run (10",
+            "below what one worker alone could run (50",
         ),
         ("queues: {q: {poll_max: 1m}}", "queues.q.poll_max", "how late an idle child"),
         ("queues: {q: {max_attempts: 1, on_crash: retry}}", "queues.q.on_crash", "no effect"),
@@ -68,6 +68,7 @@ def settings(tmp_path: Path, text: str) -> Settings:
     ],
 )
 def test_a_contradiction_is_warned_about_at_its_path(tmp_path: Path, text: str, path: str, words: str) -> None:
+    """C5: first of all those that would hand a running job to a second worker."""
     found = check_settings(settings(tmp_path, text))
     assert {problem.path for problem in found} - {"maintenance.rescue_interval"} <= {path}
     assert found[0].path == path

@@ -230,6 +230,27 @@ def test_the_record_says_how_the_worker_died(session: Session, lab: Lab) -> None
     holder.session.start_jobs(holder.worker, [])
 
 
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [({"exit_code": 137}, "exit code 137"), ({"signal": 15}, "signal 15"), ({"exit_code": 0}, "exit code 0")],
+)
+@pytest.mark.parametrize("crashes", [0, 2])
+def test_every_way_to_die_is_told_in_the_attempt_and_in_the_dlq(
+    session: Session, lab: Lab, how: dict[str, int], told: str, crashes: int
+) -> None:
+    """C21, C13: elsewhere it says "terminated unexpectedly". Of a zombie and of a poisonous job alike."""
+    holder, held = running(session, lab, crashes=crashes)
+    notice = death(holder.id, CRASH, memory_kb=256_000, last_pulse_ms=4_500, **how)
+
+    released = session.release_worker(Holder(session, "").worker, notice, policies())
+
+    assert released == (Released(poisoned=1) if crashes else Released(zombies=1))
+    [attempt] = session.list_attempts(held.id)
+    for text in (attempt.error.message, view(session, held.id).error_message or ""):
+        for word in (told, "memory 250 MB", "last pulse 4500 ms"):
+            assert word in text
+
+
 def test_the_record_of_a_zombie_is_readable_in_the_dlq(session: Session, lab: Lab) -> None:
     holder, held = running(session, lab)
     crash(session, holder, policies())

@@ -4,9 +4,9 @@ import pytest
 
 from chokaq.lifecycle.states import FailureReason, JobStatus, KeyScope
 from chokaq.store.protocol import Session
-from chokaq.store.records import Enqueued, Failure, NewJob
+from chokaq.store.records import CrashPolicies, CrashPolicy, Enqueued, Failure, NewJob, Released
 from tests.support.holder import Holder
-from tests.support.jobs import new_job
+from tests.support.jobs import death, new_job
 from tests.support.lab import Lab
 
 HOUR = 3_600_000
@@ -31,6 +31,11 @@ def finish(session: Session, end: str = "succeed") -> str:
     held = holder.take_one()
     if end == "succeed":
         holder.succeed([held])
+    elif end == "crash":
+        leader = Holder(session, "").worker
+        assert session.release_worker(leader, death(holder.id, "crash", signal=9), CrashPolicies()) == Released(
+            zombies=1
+        )
     else:
         status = JobStatus.CANCELLED if end == "cancel" else JobStatus.FAILED
         session.archive_failed(holder.worker, [Failure(held.id, held.lease, status, FailureReason.FATAL_ERROR)])
@@ -69,15 +74,44 @@ def test_the_key_is_unique_over_the_key_alone(session: Session) -> None:
     assert enqueue(session, keyed(queue="other")).id == job.id
 
 
-@pytest.mark.parametrize("end", ["succeed", "fail", "cancel"])
+@pytest.mark.parametrize("end", ["succeed", "fail", "cancel", "crash"])
 def test_an_active_key_is_free_once_its_job_has_left_hot(session: Session, end: str) -> None:
-    """C39, C40: uniqueness is a property of live rows."""
+    """C39, C40: uniqueness is a property of live rows; there is no lock that could outlive the process that died."""
     first = keyed()
     enqueue(session, first)
+    duplicate = keyed(payload="2")
+    assert enqueue(session, duplicate) == Enqueued(first.id, False, JobStatus.PENDING, True)
     finish(session, end)
+    assert session.get_job(duplicate.id) is None
 
     second = keyed()
     assert enqueue(session, second) == Enqueued(second.id, True, JobStatus.PENDING, False)
+
+
+@pytest.mark.parametrize("scope", [ACTIVE, RETAINED, WINDOW])
+@pytest.mark.parametrize("owner", ["crashed, to be tried again", "silent, not yet rescued"])
+def test_the_key_of_a_job_whose_worker_died_answers_with_it_and_hides_no_new_one_for_ever(
+    session: Session, lab: Lab, scope: KeyScope, owner: str
+) -> None:
+    """C39: elsewhere the lock outlives the crash and new jobs vanish. Here the job itself lives on, and says so."""
+    first = keyed(scope)
+    enqueue(session, first)
+    holder = Holder(session)
+    held = holder.take_one()
+    again = CrashPolicies(default=CrashPolicy(on_crash="retry"))
+    if owner.startswith("crashed"):
+        session.release_worker(Holder(session, "").worker, death(holder.id, "crash", signal=9), again)
+        expected = JobStatus.PENDING
+    else:
+        lab.age(held.id, "HeartbeatUtc", HOUR)
+        expected = JobStatus.PROCESSING
+
+    assert enqueue(session, keyed(scope)) == Enqueued(first.id, False, expected, False)
+
+    session.archive_zombies(Holder(session, "").worker, "mail", HOUR // 2, again)
+    lab.age(first.id, "DueAtUtc", HOUR)
+    finish(session)
+    assert enqueue(session, keyed()).created is (scope is ACTIVE)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +123,7 @@ def test_an_active_key_is_free_once_its_job_has_left_hot(session: Session, end: 
 def test_a_retained_or_windowed_key_answers_with_the_finished_job(
     session: Session, lab: Lab, end: str, status: JobStatus, scope: KeyScope, asking: KeyScope
 ) -> None:
-    """The existing row's scope rules, whatever the newcomer asks for."""
+    """C40: the scope is explicit, and that of the existing row rules, whatever the newcomer asks for."""
     first = keyed(scope, payload="1")
     enqueue(session, first)
     finish(session, end)

@@ -14,7 +14,7 @@ from chokaq.store.records import Enqueued, FetchedJob
 from chokaq.store.repairs import Edits, RepairAnswer
 from tests.support.holder import Holder
 from tests.support.ids import new_id
-from tests.support.jobs import new_job, new_jobs
+from tests.support.jobs import QUEUE, new_job, new_jobs
 from tests.support.lab import Lab
 from tests.support.stopped import fail, stopped
 from tests.support.stores import Sessions
@@ -40,7 +40,7 @@ def test_the_tries_of_one_request_at_once_are_one_order(sessions: Sessions, lab:
 
     answers = together([partial(s.resurrect_jobs, ids, "ann", request=request) for s in several])
 
-    assert answers == [[RepairAnswer(job_id, "accepted", JobStatus.PENDING) for job_id in ids]] * 4
+    assert answers == [[RepairAnswer(job_id, "accepted", JobStatus.PENDING, queue=QUEUE) for job_id in ids]] * 4
     assert (lab.count("JobsHot"), lab.count("AuditLog")) == (20, 20)
 
 

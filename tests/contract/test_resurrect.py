@@ -32,6 +32,16 @@ def rich() -> Any:
     )  # fmt: skip
 
 
+def test_the_queue_is_told_in_which_a_resurrected_job_waits(session: Session) -> None:
+    here, there = stopped(session, JobStatus.FAILED), stopped(session, JobStatus.FAILED, new_job(queue="other"))
+    request = new_id()
+    answers = session.resurrect_jobs([here, there], "ann", request=request)
+    assert [answer.queue for answer in answers] == [QUEUE, "other"]
+    Holder(session).take_one()
+    again = session.resurrect_jobs([here, there], "ann", request=request)
+    assert [(answer.result, answer.queue) for answer in again] == [("accepted", None), ("accepted", "other")]
+
+
 @pytest.mark.parametrize("status", STOPPED)
 def test_a_stopped_job_begins_a_new_life_with_all_it_had(session: Session, lab: Lab, status: JobStatus) -> None:
     """G12: priority, key, headers, tags, creator and owner stay; the age begins anew, so that it is not too old at once."""
@@ -40,7 +50,7 @@ def test_a_stopped_job_begins_a_new_life_with_all_it_had(session: Session, lab: 
         lab.age(job_id, column, 40 * DAY, "JobsDLQ")
     before = lab.row(job_id, "JobsDLQ")
 
-    assert session.resurrect_jobs([job_id], "ann") == [RepairAnswer(job_id, "accepted", JobStatus.PENDING)]
+    assert session.resurrect_jobs([job_id], "ann") == [RepairAnswer(job_id, "accepted", JobStatus.PENDING, queue=QUEUE)]
 
     assert lab.where(job_id) == [Pillar.HOT]
     after = lab.row(job_id)
@@ -64,7 +74,9 @@ def test_each_job_is_answered_by_where_it_stands_in_the_order_asked(session: Ses
     answers = session.resurrect_jobs(ids, "ann")
 
     expected = {found[status]: RepairAnswer(found[status], "wrong_state", status) for status in found}
-    expected |= {found[status]: RepairAnswer(found[status], "accepted", JobStatus.PENDING) for status in STOPPED}
+    expected |= {
+        found[status]: RepairAnswer(found[status], "accepted", JobStatus.PENDING, queue=QUEUE) for status in STOPPED
+    }
     assert answers == [expected.get(job_id, RepairAnswer(job_id, "unknown")) for job_id in ids]
     assert lab.snapshot("JobsArchive") == before
     assert [row["Id"] for row in lab.rows("JobsDLQ")] == [found[JobStatus.DROPPED]]
@@ -80,7 +92,7 @@ def test_an_empty_set_a_thousand_and_one_more(session: Session, lab: Lab) -> Non
 
     answers = session.resurrect_jobs(ids[::-1], "ann")
 
-    assert answers == [RepairAnswer(job_id, "accepted", JobStatus.PENDING) for job_id in ids[::-1]]
+    assert answers == [RepairAnswer(job_id, "accepted", JobStatus.PENDING, queue=QUEUE) for job_id in ids[::-1]]
     assert (lab.count("JobsHot"), lab.count("JobsDLQ"), lab.count("AuditLog")) == (1000, 0, 1000)
     with pytest.raises(StoreRefused, match=r"1,?000"):
         session.resurrect_jobs(new_ids(1001), "ann")
@@ -89,7 +101,10 @@ def test_an_empty_set_a_thousand_and_one_more(session: Session, lab: Lab) -> Non
 def test_a_job_named_twice_is_resurrected_once(session: Session) -> None:
     job_id = stopped(session, JobStatus.FAILED)
 
-    assert session.resurrect_jobs([job_id, job_id], "ann") == [RepairAnswer(job_id, "accepted", JobStatus.PENDING)] * 2
+    assert (
+        session.resurrect_jobs([job_id, job_id], "ann")
+        == [RepairAnswer(job_id, "accepted", JobStatus.PENDING, queue=QUEUE)] * 2
+    )
     assert len(session.list_audit(job_id)) == 1
 
 
@@ -195,7 +210,7 @@ def test_a_job_whose_key_another_live_job_holds_stays_and_names_it(session: Sess
 
     assert answers == [
         RepairAnswer(old, "key_conflict", JobStatus.FAILED, new.id),
-        RepairAnswer(free, "accepted", JobStatus.PENDING),
+        RepairAnswer(free, "accepted", JobStatus.PENDING, queue=QUEUE),
     ]
     assert (lab.row(old, "JobsDLQ"), lab.rows("JobKeys")) == before
     assert session.list_audit(old) == []
@@ -215,7 +230,7 @@ def test_a_key_whose_other_holder_has_ended_is_free(session: Session, lab: Lab) 
     stopped(session, JobStatus.SUCCEEDED, new_job(idempotency_key="k", key_scope=KeyScope.RETAINED))
     entries = lab.rows("JobKeys")
 
-    assert session.resurrect_jobs([old], "ann") == [RepairAnswer(old, "accepted", JobStatus.PENDING)]
+    assert session.resurrect_jobs([old], "ann") == [RepairAnswer(old, "accepted", JobStatus.PENDING, queue=QUEUE)]
     assert lab.row(old)["IdempotencyKey"] == "k"
     assert lab.rows("JobKeys") == entries
 
@@ -227,7 +242,7 @@ def test_without_its_key_it_comes_back_whoever_holds_it(session: Session, lab: L
 
     answers = session.resurrect_jobs([old], "ann", without_key=True)
 
-    assert answers == [RepairAnswer(old, "accepted", JobStatus.PENDING)]
+    assert answers == [RepairAnswer(old, "accepted", JobStatus.PENDING, queue=QUEUE)]
     assert (lab.row(old)["IdempotencyKey"], lab.row(new.id)["IdempotencyKey"]) == (None, "k")
     assert [row["JobId"] for row in lab.rows("JobKeys")] == [new.id]
 
@@ -264,7 +279,7 @@ def test_of_two_jobs_with_one_key_in_one_call_the_first_by_id_comes_back(session
     assert answers == [
         RepairAnswer(third, "key_conflict", JobStatus.FAILED, first),
         RepairAnswer(second, "key_conflict", JobStatus.FAILED, first),
-        RepairAnswer(first, "accepted", JobStatus.PENDING),
+        RepairAnswer(first, "accepted", JobStatus.PENDING, queue=QUEUE),
     ]
     answers = session.resurrect_jobs([second, third], "ann", without_key=True)
     assert [answer.result for answer in answers] == ["accepted", "accepted"]

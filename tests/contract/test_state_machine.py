@@ -98,7 +98,8 @@ class JobLife(RuleBasedStateMachine):
             expected, holder = self.model.resurrect(job_id, without_key)
             if expected == "accepted":
                 self.model.change(self.model.jobs[job_id], edits)
-            assert answer == RepairAnswer(job_id, expected, self.model.jobs[job_id].status, holder)
+            queue = QUEUE if expected == "accepted" else None
+            assert answer == RepairAnswer(job_id, expected, self.model.jobs[job_id].status, holder, queue)
             self.observe_due()
 
     @rule(data=st.data())

@@ -5,11 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from chokaq.lifecycle.states import Answer, DeathCause, FailureReason, JobStatus, Pillar
-from chokaq.store.errors import StoreConflict, StoreRefused
 from chokaq.store.protocol import Session
 from chokaq.store.records import CrashPolicies, Failure, Held, Release, Retry
 from tests.support.holder import Holder
-from tests.support.jobs import ERROR, death, new_job
+from tests.support.jobs import ERROR, death, new_job, new_jobs
 from tests.support.lab import Lab
 
 MINUTE = 60_000
@@ -95,22 +94,41 @@ def test_a_cancellation_replaces_it_too(session: Session, lab: Lab) -> None:
     assert lab.row(job_id, "JobsDLQ")["LastModifiedBy"] == "bert"
 
 
-def test_a_success_that_stands_in_the_archive_already_is_refused_and_nothing_else_is_touched(
-    session: Session, lab: Lab
-) -> None:
-    """The worker then stops the job, alone, with the storage error (tests/worker/test_conflicts.py)."""
+def succeeded_and_put_back(session: Session, lab: Lab, holder: Holder) -> str:
+    """A job in the Archive, and in Hot again."""
     job = new_job()
     session.enqueue_jobs([job])
-    holder = Holder(session)
     holder.succeed([holder.take_one()])
     put_back(lab, job.id, "JobsArchive")
+    return job.id
+
+
+def test_a_success_replaces_the_row_that_stood_in_the_archive_and_its_neighbours_are_not_held_up(
+    session: Session, lab: Lab
+) -> None:
+    holder = Holder(session)
+    job_id = succeeded_and_put_back(session, lab, holder)
+    neighbours = new_jobs(2)
+    session.enqueue_jobs(neighbours)
+    held = {one.id: one for one in holder.take_all(3)}
+
+    done = [held[neighbours[0].id], held[job_id], held[neighbours[1].id]]
+    assert session.archive_succeeded(holder.worker, done) == [Answer.APPLIED] * 3
+    assert session.archive_succeeded(holder.worker, done) == [Answer.APPLIED] * 3
+
+    assert [lab.where(job.id) for job in done] == [[Pillar.ARCHIVE]] * 3
+    assert lab.row(job_id, "JobsArchive")["LeaseNumber"] == held[job_id].lease
+
+
+def test_a_holder_that_lost_the_job_clears_nothing_from_the_archive(session: Session, lab: Lab) -> None:
+    holder = Holder(session)
+    job_id = succeeded_and_put_back(session, lab, holder)
+    old = lab.row(job_id, "JobsArchive")["LeaseNumber"]
     held = holder.take_one()
-    before = lab.snapshot()
 
-    with pytest.raises((StoreConflict, StoreRefused)):
-        session.archive_succeeded(holder.worker, [held])
+    late = Held(job_id, held.lease + 1)
+    assert session.archive_succeeded(holder.worker, [late]) == [Answer.STALE]
 
-    assert lab.snapshot() == before
-    failed(holder, held)
-    assert lab.where(job.id) == [Pillar.ARCHIVE, Pillar.DLQ]
-    lab.execute("DELETE FROM {JobsArchive}")
+    assert lab.where(job_id) == [Pillar.HOT, Pillar.ARCHIVE]
+    assert lab.row(job_id, "JobsArchive")["LeaseNumber"] == old
+    assert session.archive_succeeded(holder.worker, [held]) == [Answer.APPLIED]

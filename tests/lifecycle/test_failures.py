@@ -153,6 +153,7 @@ def test_text_within_the_limit_stays_as_it_is(text: str) -> None:
 
 
 def test_huge_errors_fit_the_columns() -> None:
+    """C45."""
     kind = type("E" * 400, (Exception,), {})
     text = describe(kind("\U0001f600" * 5_000))
     assert len(text.type.encode("utf-16-le")) // 2 <= TYPE_LIMIT

@@ -50,6 +50,7 @@ def test_however_fast_a_queue_beats_its_workers_get_the_time_to_come_back_after_
 
 
 def test_a_host_whose_clock_is_wrong_but_steady_judges_as_the_others_do() -> None:
+    """C35."""
     store, lead = FakeStore(), Lead(interval=60.0, heartbeat=10.0)
     lead.take(store, REGISTRATION, 0.0, breaks=0)
     store.seconds = 20.0

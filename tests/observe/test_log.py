@@ -51,6 +51,46 @@ def test_json_lines_parse_and_hold_no_secrets(capfd: pytest.CaptureFixture[str])
     assert (events[2]["logger"], events[2]["level"]) == ("library", "warning")
 
 
+class Card:
+    """What an application logs as it is."""
+
+    def __repr__(self) -> str:
+        return "Card(4111-1111)"
+
+
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_patterns_act_on_every_part_of_a_line(capfd: pytest.CaptureFixture[str], format: str) -> None:  # noqa: A002
+    with fresh():
+        configure_logging("info", format, [r"\d{4}-\d{4}", "info"])
+        log = structlog.get_logger("chokaq").bind(bound="4111-1111 bound")
+        log.info("paid with 4111-1111", card=Card(), error=ValueError("4111-1111"), deep={"a": [("4111-1111",)]}, n=7)
+        try:
+            raise ValueError("no 4111-1111")
+        except ValueError:
+            log.exception("broken", stack_info=True)
+        logging.getLogger("library").warning("took %s", "4111-1111")
+        structlog.get_logger("chokaq").info("plain", deep={1, 2})
+    _, err = capfd.readouterr()
+    assert "4111" not in err
+    assert err.count("***") >= 7
+    assert "n=7" in err or json.loads(err.splitlines()[0])["n"] == 7
+    assert "info" in err  # the level, which no pattern spoils
+
+
+def test_an_object_that_cannot_be_shown_costs_no_line(capfd: pytest.CaptureFixture[str]) -> None:
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+        def __str__(self) -> str:
+            return "broken"
+
+    with fresh():
+        configure_logging("info", "json", ["x"])
+        structlog.get_logger("chokaq").info("seen", it=Broken())
+    assert json.loads(capfd.readouterr().err)["event"] == "seen"
+
+
 def test_the_console_shows_an_event_on_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     with fresh():
         configure_logging("warning", "console")

@@ -14,6 +14,7 @@ from chokaq.operations import (
     pause_queue,
     resume_queue,
     set_queue,
+    show_queue,
 )
 from chokaq.store.protocol import Session
 from chokaq.store.records import LiveQueue, QueueView
@@ -90,3 +91,24 @@ def test_a_queue_can_be_paused_before_its_first_job(session: Session) -> None:
 def test_what_is_no_queue_name_is_refused(session: Session, name: str) -> None:
     with pytest.raises(OperationError, match="is not a queue name"):
         pause_queue(session, name, ANNA, create=True)
+
+
+def test_a_queue_is_shown_with_the_lag_of_each_priority(known: Session) -> None:
+    """C42."""
+    known.enqueue_jobs([new_job(priority=99), new_job(priority=99)])
+
+    detail = show_queue(known, QUEUE)
+
+    assert detail.queue.pending == 3
+    assert [(view.priority, view.waiting) for view in detail.priorities] == [(99, 2), (10, 1)]
+    with pytest.raises(OperationError, match=f"there is no queue 'mial' here; did you mean {QUEUE}\\?$"):
+        show_queue(known, "mial")
+
+
+def test_a_zombie_timeout_that_the_heartbeat_does_not_allow_is_refused_and_nothing_is_written(known: Session) -> None:
+    with pytest.raises(OperationError, match=r"under three heartbeats .*\(10 s each.*at least 30 s"):
+        set_queue(known, QUEUE, ANNA, max_workers=3, zombie_timeout=29.9, heartbeat=10.0)
+    assert known.list_audit(QUEUE) == []
+    assert set_queue(known, QUEUE, ANNA, zombie_timeout=30, heartbeat=10.0).live.zombie_timeout_ms == 30_000
+    assert set_queue(known, QUEUE, ANNA, zombie_timeout=None, heartbeat=10.0).live.zombie_timeout_ms is None
+    assert set_queue(known, QUEUE, ANNA, max_workers=3, heartbeat=10.0).live.max_workers == 3

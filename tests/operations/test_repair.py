@@ -23,9 +23,20 @@ from chokaq.store.records import JobView
 from chokaq.store.repairs import DlqFilter, Edits, RepairAnswer
 from tests.support.fake_repairs import NOW, FakeRepairs
 from tests.support.ids import new_id, new_ids
+from tests.support.jobs import QUEUE
 
 ANNA = by("anna", "the storm is over")
 ACTIONS = [resurrect_jobs, drop_jobs, purge_jobs]
+
+
+def test_a_resurrection_rings_once_for_every_queue_that_has_jobs_again(fake: FakeRepairs) -> None:
+    mail = [fake.stopped() for _ in range(3)]
+    other, live = fake.stopped(queue="other"), fake.add(queue="live")
+    rung: list[str] = []
+    assert not resurrect_jobs(fake.session, [*mail, other, live], ANNA, ring=rung.append).complete
+    assert rung == sorted({QUEUE, "other"})
+    resurrect_jobs(fake.session, mail, ANNA, ring=rung.append)
+    assert len(rung) == 2
 
 
 def test_each_job_is_answered_in_the_order_named_and_once(fake: FakeRepairs) -> None:
@@ -33,7 +44,7 @@ def test_each_job_is_answered_in_the_order_named_and_once(fake: FakeRepairs) -> 
     found = resurrect_jobs(fake.session, [waiting, stopped.lower(), nobody, dropped, stopped], ANNA)
     assert found.answers == [
         RepairAnswer(waiting, "wrong_state", JobStatus.PENDING),
-        RepairAnswer(stopped, "accepted", JobStatus.PENDING),
+        RepairAnswer(stopped, "accepted", JobStatus.PENDING, queue=QUEUE),
         RepairAnswer(nobody, "unknown"),
         RepairAnswer(dropped, "wrong_state", JobStatus.DROPPED),
     ]

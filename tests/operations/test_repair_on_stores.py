@@ -3,9 +3,12 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.operations import (
     Action,
+    OperationError,
     by,
     check_edits,
     dlq_filter,
@@ -13,6 +16,7 @@ from chokaq.operations import (
     drop_jobs,
     edit_job,
     list_audit,
+    list_stopped,
     preview_jobs,
     purge_jobs,
     resurrect_jobs,
@@ -88,6 +92,41 @@ def test_an_action_by_filter_takes_the_last_to_stop_and_no_dropped_ones(session:
     assert (found.ids, found.matched, found.truncated) == ([late, zombie, middle], 4, True)
     assert preview_jobs(session, DlqFilter(queue=QUEUE), Action.PURGE).ids[0] == dropped
     assert resurrect_jobs(session, found.ids, ANNA).complete
+
+
+def test_jobs_are_dropped_by_filter_batch_by_batch_each_with_its_audit_row(session: Session) -> None:
+    jobs = fail(session, new_jobs(5))
+    other = fail(session, [new_job(queue="other")], queue="other")
+    where, batches = DlqFilter(queue=QUEUE), []
+    while (found := preview_jobs(session, where, Action.DROP, 2)).ids:
+        batches.append((found.matched, len(found.ids)))
+        assert drop_jobs(session, found.ids, ANNA).complete
+    assert batches == [(5, 2), (3, 2), (1, 1)]
+    assert {show_job(session, job).job.status for job in jobs} == {JobStatus.DROPPED}
+    assert show_job(session, other[0]).job.status == JobStatus.FAILED
+    entries = list_audit(session).entries
+    assert sorted(entry.target for entry in entries if entry.action == "drop") == sorted(jobs)
+
+
+def test_a_stopped_job_is_listed_by_text_time_and_reason_and_its_cursor_is_bound_to_them(
+    session: Session, store: Store, lab: Lab
+) -> None:
+    jobs = fail(session, [new_job(tags="100% [sure]_") for _ in range(3)], FailureReason.TIMEOUT)
+    fail(session, [new_job(tags="1000 sure")])
+    for job in jobs:
+        lab.age(job, "FailedAtUtc", 3_600_000, "JobsDLQ")
+
+    def where(**words: Any) -> DlqFilter:
+        return dlq_filter(reason="timeout", tag="0% [", search="[SURE]_", older_than=1_800.0, now=store.now(), **words)
+
+    page = list_stopped(session, where(), 2, older_than=1_800.0)
+    assert [job.id for job in page.jobs] == jobs[:0:-1]
+    rest = list_stopped(session, where(), 2, page.after, older_than=1_800.0)
+    assert ([job.id for job in rest.jobs], rest.after) == ([jobs[0]], None)
+    with pytest.raises(OperationError, match="another filter"):
+        list_stopped(session, where(queue=QUEUE), 2, page.after, older_than=1_800.0)
+    assert list_stopped(session, dlq_filter(search="sur_")).jobs == []
+    assert len(list_stopped(session, dlq_filter(failed_from=store.now() - timedelta(minutes=5))).jobs) == 1
 
 
 def test_an_age_and_a_text_with_wildcards_mean_what_they_say(session: Session, store: Store, lab: Lab) -> None:

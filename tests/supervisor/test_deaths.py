@@ -170,6 +170,7 @@ def test_a_defect_of_the_supervisor_drains_the_children_and_is_never_exit_code_0
 
 
 def test_processes_that_nobody_else_waits_for_are_reaped(start: Start) -> None:
+    """C23: what PID 1 has to do beside its own work."""
     program = start(ONE, environ={"BECOME_SUBREAPER": "1"})
     [orphan] = program.wait("orphan_reaped")
     assert orphan["pid"] != program.pid

@@ -1,4 +1,4 @@
-"""The whole program on a real store: what its deaths, limits and drains mean for jobs (C13, C15, C20, C21, C24, C26)."""
+"""The whole program on a real store: what its deaths, limits and drains mean for jobs (C13, C15, C20, C21, C24, C26, C47)."""
 
 import os
 import signal
@@ -12,6 +12,7 @@ from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import NewJob
 from tests.support.ids import new_id
+from tests.support.lab import Lab
 from tests.support.polling import wait_until
 
 from .harness import PROGRAMS, Program, alive
@@ -100,13 +101,20 @@ def test_jobs_run_and_the_drain_is_clean(shop: Callable[..., Shop]) -> None:
     one = shop()
     jobs = one.put("work.quick", 50) + one.put("other.quick", 50)
     one.wait_for(jobs, JobStatus.SUCCEEDED)
-    # The parent holds no database, no socket to one, and no thread (C18, C22).
+    # The parent, of which every child is a copy, holds no database, no connection to one, and no thread (C18, C22).
     files = [str(path.readlink()) for path in Path(f"/proc/{one.program.pid}/fd").iterdir()]
-    assert not [file for file in files if "chokaq.db" in file]
+    assert not [file for file in files if "chokaq" in file and ".db" in file]
+    assert not [file for file in files if file.removeprefix("socket:[").removesuffix("]") in tcp_sockets()]
     assert len(list(Path(f"/proc/{one.program.pid}/task").iterdir())) == 1
     assert one.program.end() == 0
     assert len(one.runs(*jobs)) == 100
     assert one.session.list_workers() == []
+
+
+def tcp_sockets() -> set[str]:
+    """Inodes of every TCP socket of this host."""
+    lines = [line for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return {line.split()[9] for line in lines}
 
 
 def test_a_job_longer_than_the_grace_outlasts_the_recycling_of_its_child(
@@ -171,6 +179,23 @@ def test_a_killed_child_frees_its_jobs_at_once_and_leaves_its_last_words(
     assert "memory" in attempt.error.message
     assert "last pulse" in attempt.error.message
     assert one.child("other") == other
+    # C3: the successor, of the same name on the same host, is another worker, so that it hides nothing of the dead one.
+    workers = [worker for worker in one.session.list_workers(ended=True) if worker.queue == "work"]
+    assert len({worker.worker_id for worker in workers}) == 2
+    assert len({worker.host for worker in workers}) == 1
+    [dead] = [worker for worker in workers if worker.worker_id == attempt.worker_id]
+    assert "signal 9" in (dead.ended_cause or "")
+    assert one.program.end() == 0
+
+
+def test_no_transaction_is_open_while_handlers_run(shop: Callable[..., Shop], lab: Lab, tmp_path: Path) -> None:
+    """C29: a stranger changes the rows of everything that runs, and waits for nobody."""
+    one, gate = shop(), tmp_path / "gate"
+    jobs = one.put("work.wait", 5, f'{{"file": "{gate}"}}')
+    one.wait_for_runs(jobs, 5)
+    assert lab.execute("UPDATE {JobsHot} SET Progress = 7 WHERE Status = 2") == 5
+    gate.touch()
+    one.wait_for(jobs, JobStatus.SUCCEEDED)
     assert one.program.end() == 0
 
 
@@ -192,6 +217,14 @@ def test_a_job_that_ends_its_process_every_time_is_poison(shop: Callable[..., Sh
     assert job is not None
     assert (job.failure_reason, job.crash_count) == (FailureReason.POISON, 3)
     assert len(one.runs(poison)) == 3
+    # C13, C21: not "terminated unexpectedly", but how, each time, and in the DLQ too.
+    how = "signal 11" if way == "work.die" else "exit code 0"
+    records = [attempt.error.message for attempt in one.session.list_attempts(poison)]
+    assert len(records) == 3
+    for record in [*records, job.error_message or ""]:
+        assert how in record
+        assert "memory" in record
+        assert "last pulse" in record
     jobs = one.put("work.quick", 3)
     one.wait_for(jobs, JobStatus.SUCCEEDED)
     assert one.program.end() == 0
@@ -210,10 +243,21 @@ def test_a_crash_policy_given_in_code_is_obeyed(shop: Callable[..., Shop]) -> No
 def test_a_blocking_handler_costs_its_child_and_its_neighbours_are_handed_back(
     shop: Callable[..., Shop], tmp_path: Path
 ) -> None:
-    one = shop("execution_timeout: 1s, hard_limit_grace: 1s")
-    [blocked] = one.put("work.block")
+    """C20: they begin again elsewhere, and the run that was cut short is not charged to them."""
+    one, gate = shop("hard_limit_grace: 1s"), tmp_path / "gate"
+    neighbours = one.put("work.wait", 3, f'{{"file": "{gate}"}}')
+    one.wait_for_runs(neighbours, 3)
+    [blocked] = one.put("work.block_briefly")
     one.wait_for_runs([blocked], 1)
     one.wait_for([blocked], JobStatus.FAILED)
+    again = one.wait_for_runs(neighbours, 6)[3:]
+    assert {run.split()[2] for run in again} == {"1"}
+    gate.touch()
+    one.wait_for(neighbours, JobStatus.SUCCEEDED)
+    for neighbour in neighbours:
+        done = one.session.get_job(neighbour)
+        assert done is not None
+        assert (done.attempt_count, done.crash_count, one.session.list_attempts(neighbour)) == (1, 0, [])
     job = one.session.get_job(blocked)
     assert job is not None
     assert job.failure_reason == FailureReason.TIMEOUT
@@ -221,6 +265,25 @@ def test_a_blocking_handler_costs_its_child_and_its_neighbours_are_handed_back(
     assert (dead["signal"], dead["cause"]) == (signal.SIGKILL, "limit")
     jobs = one.put("work.quick", 3)
     one.wait_for(jobs, JobStatus.SUCCEEDED)
+    assert one.program.end() == 0
+
+
+def test_a_running_job_that_ignores_its_cancellation_ends_cancelled_by_the_hard_limit(
+    shop: Callable[..., Shop], tmp_path: Path
+) -> None:
+    """C47: the flag, then the cancellation, then the end of its process; whoever ran beside it runs again."""
+    one, gate = shop("execution_timeout: 1h, hard_limit_grace: 1s"), tmp_path / "gate"
+    [neighbour] = one.put("work.wait", 1, f'{{"file": "{gate}"}}')
+    [blocked] = one.put("work.block")
+    one.wait_for_runs([blocked, neighbour], 2)
+    [answer] = one.session.cancel_jobs([blocked], "ann", "it hangs")
+    assert answer.result == "requested"
+    one.wait_for([blocked], JobStatus.CANCELLED)
+    [dead] = one.program.wait("child_died", queue="work")
+    assert (dead["signal"], dead["cause"]) == (signal.SIGKILL, "limit")
+    gate.touch()
+    one.wait_for([neighbour], JobStatus.SUCCEEDED)
+    assert len(one.runs(blocked)) == 1
     assert one.program.end() == 0
 
 
@@ -322,6 +385,7 @@ def test_a_reload_reaches_the_children(shop: Callable[..., Shop], tmp_path: Path
 
 
 def test_term_to_the_whole_group_loses_and_charges_nothing(shop: Callable[..., Shop], tmp_path: Path) -> None:
+    """C23."""
     one = shop(grace="20s")
     gate = tmp_path / "gate"
     jobs = one.put("work.wait", 8, f'{{"file": "{gate}"}}')

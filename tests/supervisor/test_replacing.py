@@ -1,6 +1,7 @@
 """Recycling, rolling restart, reload, and processes added or taken away: capacity is kept (C17, C18)."""
 
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,7 @@ def test_a_recycling_that_cannot_boot_keeps_the_old_child(start: Start) -> None:
 
 
 JOB = "J" * 26
+RECYCLINGS = 1_000
 
 
 @pytest.mark.parametrize("how", ["recycle", "rolling_restart", "reload"])
@@ -271,17 +273,40 @@ def test_no_more_than_three_predecessors_are_left_finishing(start: Start) -> Non
     assert program.end() == 0
 
 
-def test_hundreds_of_recyclings_leave_descriptors_and_memory_as_they_were(start: Start) -> None:
-    program = start("queues: {alpha: {max_jobs: 1, processes: 4}}\n" + LIMITS, alpha={"completed": 1})
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_thousand_recyclings_leave_descriptors_memory_and_the_children_as_they_were(start: Start) -> None:
+    """C18: forks elsewhere start as big as their parent has grown, and replacements deadlock. 45 s on two busy cores."""
+    spent: dict[str, object] = {"completed": 1}
+    program = start(
+        "queues: {alpha: {max_jobs: 1, processes: 3}, beta: {max_jobs: 1, processes: 3}}\n" + LIMITS,
+        alpha=spent,
+        beta=spent,
+    )
     program.wait("child_died", 20)
-    before = descriptors(program.pid), resident_kb(program.pid)
-    program.wait("child_died", 200, timeout=90)
-    after = descriptors(program.pid), resident_kb(program.pid)
+    before = descriptors(program.pid), resident_kb(program.pid), fresh_child_kb(program)
+    program.wait("child_died", RECYCLINGS, timeout=240)
+    after = descriptors(program.pid), resident_kb(program.pid), fresh_child_kb(program)
     assert after[0] <= before[0] + 2
     assert after[1] <= before[1] + 2_048
+    assert after[2] <= before[2] + 2_048
     assert threads(program.pid) == 1
+    # Each of them was replaced before it left, so that no moment lacked a process, and none had to be killed.
+    assert not program.events("supervisor_not_ready")
+    assert not program.events("child_killed")
     program.script("alpha")
+    program.script("beta")
     assert program.end() == 0
+    assert len(program.events("child_ready")) >= RECYCLINGS + 6
+
+
+def fresh_child_kb(program: FakeProgram) -> int:
+    """Resident memory of a child that has just become ready."""
+    while True:
+        program.wait("child_ready", len(program.events("child_ready")) + 1)
+        # It may be gone already.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            return resident_kb(program.events("child_ready")[-1]["pid"])
 
 
 def descriptors(pid: int) -> int:

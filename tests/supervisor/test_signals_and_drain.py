@@ -89,6 +89,7 @@ def test_notices_that_nobody_takes_make_the_end_unclean_but_do_not_outlast_the_g
 
 
 def test_a_crash_while_draining_is_not_exit_code_0(start: Start) -> None:
+    """C15."""
     program = start(TWO, alpha={"term": "ignore"})
     program.wait("child_ready", 3)
     program.send(signal.SIGTERM)

@@ -13,7 +13,7 @@ from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.store.claims import ClaimView
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import Attempt, AuditEntry, JobFilter, JobView, Page
-from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, RepairAnswer
+from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, KeyHolder, RepairAnswer
 
 from .ids import new_id
 from .jobs import QUEUE, TYPE
@@ -102,6 +102,7 @@ class FakeRepairs:
             and where.status in (None, job.status)
             and where.type_key in (None, job.type_key)
             and where.reason in (None, job.failure_reason)
+            and (where.pillar != Pillar.DLQ or _matches(job, where))
             and (after is None or job.id < after)
         ]
         return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
@@ -119,6 +120,12 @@ class FakeRepairs:
             if target in (None, entry.target) and (after is None or entry.id < after)
         ]
         return found[:limit]
+
+    def get_key_holder(self, key: str) -> KeyHolder | None:
+        for job in self.jobs.values():
+            if job.pillar == Pillar.HOT and job.idempotency_key == key:
+                return KeyHolder(job.id, job.status)
+        return None
 
     def preview_dlq(self, where: DlqFilter, limit: int = 100) -> DlqPreview:
         self.previews.append(where)
@@ -153,7 +160,7 @@ class FakeRepairs:
         self.jobs[job_id] = msgspec.structs.replace(
             _edited(job, edits), pillar=Pillar.HOT, status=JobStatus.PENDING, attempt_count=0, idempotency_key=key
         )
-        return RepairAnswer(job_id, "accepted", JobStatus.PENDING)
+        return RepairAnswer(job_id, "accepted", JobStatus.PENDING, queue=job.queue)
 
     def drop_jobs(
         self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, request: str | None = None
@@ -232,7 +239,7 @@ def _edited(job: JobView, edits: Edits) -> JobView:
     )
 
 
-def _matches(job: JobView, where: DlqFilter) -> bool:
+def _matches(job: JobView, where: DlqFilter | JobFilter) -> bool:
     stopped = job.finished_at or NOW
     texts = (job.id, job.type_key, job.tags or "", job.error_message or "")
     return (

@@ -13,6 +13,7 @@ from chokaq.lifecycle.errors import FatalError, Throttled
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.store.circuits import CircuitView
 from chokaq.store.errors import StoreRefused
+from chokaq.worker.listening import Listener
 
 from .harness import KEY, QUEUE, House, Send, eventually
 
@@ -68,6 +69,21 @@ async def test_g13_an_open_circuit_sends_the_buffer_back_in_one_set_uncharged(bu
     (queue,) = house.session.list_queues()
     assert (queue.retried_total, queue.failed_total) == (0, 5)
     assert child.counts.completed == 5, "the denied are no work done"
+
+
+async def test_denied_jobs_ring_for_nobody_since_they_are_due_later(
+    build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[None] = []
+    monkeypatch.setattr(Listener, "ring_others", lambda _self: rung.append(None))
+    house = build(policy=quick(), max_workers=1, prefetch=60)
+    Mail(house)
+    house.enqueue(50)
+    async with house.child() as child:
+        await eventually(lambda: child.counts.denied == 45, "all but five went back")
+        house.enqueue(20)
+        await eventually(lambda: child.counts.denied == 65, "another set went back")
+        assert rung == []
 
 
 async def test_a_denied_job_is_due_again_after_the_delay(build: Callable[..., House]) -> None:

@@ -10,6 +10,7 @@ from chokaq.jobs.context import JobContext
 from chokaq.lifecycle.errors import FatalError
 from chokaq.lifecycle.states import CancelReason, DeathCause, FailureReason, JobStatus, Pillar
 from chokaq.store.records import CrashPolicies, DeathNotice, QueueChange
+from chokaq.worker.listening import Listener
 from chokaq.worker.status import ExitCode
 
 from .harness import QUEUE, House, Send, Slot, eventually, reached
@@ -124,6 +125,7 @@ async def test_a_drain_without_hurry_lets_handlers_outlast_the_grace_until_the_h
 
 
 async def test_a_plain_function_keeps_its_lease_until_it_ends(build: Callable[..., House]) -> None:
+    """C24: leases are renewed while draining."""
     house = build(grace=5.0)
     inside, go = threading.Event(), threading.Event()
 
@@ -180,6 +182,7 @@ async def test_a_draining_child_still_asks_for_cancellations(house: House) -> No
 
 
 async def test_nothing_is_claimed_after_a_drain_began(house: House) -> None:
+    """C24."""
     inside, go = asyncio.Event(), asyncio.Event()
 
     @house.app.handler(Send)
@@ -213,6 +216,27 @@ async def test_a_pause_hands_back_the_buffer_and_lets_running_jobs_end(build: Ca
         await eventually(lambda: child.counts.succeeded == 1, "the one ends")
         house.session.set_queue(QUEUE, QueueChange(paused=False), "ops")
         await eventually(lambda: child.counts.succeeded == 5, "resumed")
+
+
+async def test_what_goes_back_to_be_claimed_at_once_rings_for_others(
+    build: Callable[..., House], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[None] = []
+    monkeypatch.setattr(Listener, "ring_others", lambda _self: rung.append(None))
+    house = build(max_workers=1)
+    go = asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send) -> None:
+        await go.wait()
+
+    house.enqueue(5)
+    async with house.child():
+        await eventually(lambda: house.held() == 5, "one runs, four wait")
+        rung.clear()
+        house.session.set_queue(QUEUE, QueueChange(paused=True), "ops")
+        await eventually(lambda: bool(rung), "others hear of the four")
+        go.set()
 
 
 async def test_the_number_of_workers_changes_while_jobs_run(build: Callable[..., House]) -> None:

@@ -5,12 +5,15 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from chokaq.jobs.context import JobContext
 from chokaq.lifecycle.states import CancelReason, FailureReason, JobStatus, Pillar
 from chokaq.store.errors import SchemaMismatch, StoreMisconfigured, StoreRefused, StoreUnavailable
 from chokaq.worker import reach
+from chokaq.worker.lane import _pause
 from chokaq.worker.status import ExitCode
 
 from .harness import House, Running, Send, eventually, reached
@@ -122,6 +125,12 @@ async def test_c30_an_outage_neither_fails_a_job_nor_ends_the_child(house: House
         await eventually(lambda: child.counts.succeeded == 30, "resumed")
     assert {house.view(job).attempt_count for job in ids} == {1}
     assert house.store.sessions > 3
+
+
+@given(tries=st.integers(1, 10**6))
+def test_c30_however_long_the_store_was_away_a_lane_asks_again_within_seconds(tries: int) -> None:
+    """An outage of minutes must not have made it slow: the pauses grow to two seconds and no further."""
+    assert 0.0 < _pause(tries) <= 2.0
 
 
 @pytest.mark.parametrize("how", ["refuses", "hangs"])

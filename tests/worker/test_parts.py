@@ -143,6 +143,24 @@ def test_behind_slow_handlers_a_child_holds_what_it_starts_within_a_second() -> 
     assert foresight.ahead == 20
 
 
+def test_the_buffer_grows_to_what_is_started_within_a_quarter_of_a_second() -> None:
+    foresight = Foresight(20, 500)
+    foresight.turn(90, 0.0, idle=False)
+    assert foresight.ahead == 90
+    foresight.turn(5_000, 0.0, idle=False)
+    assert foresight.ahead == 500
+
+
+def test_a_pause_in_a_quick_stream_hands_nothing_back_and_slow_handlers_do() -> None:
+    foresight = Foresight(20, 500)
+    foresight.turn(5_000, 0.0, idle=False)
+    for _ in range(4):
+        foresight.turn(5_001, 0.9, idle=False)
+    assert (foresight.ahead, foresight.keep) == (20, 500)
+    foresight.turn(5_001, 1.1, idle=False)
+    assert (foresight.ahead, foresight.keep) == (0, 0)
+
+
 def test_after_a_rest_jobs_are_taken_for_quick_ones_again() -> None:
     foresight = Foresight(20)
     foresight.turn(10, 5.0, idle=False)
@@ -206,6 +224,29 @@ async def test_many_deadlines_share_few_buckets() -> None:
     timers.close()
 
 
+async def test_deadlines_that_were_cleared_do_not_pile_up_until_they_would_have_come() -> None:
+    """C19: with a timeout of a day they would be a day's worth of jobs. Those that still count are met."""
+    met: list[Claim] = []
+    done = asyncio.Event()
+    timers = Timers(lambda one: (met.append(one), done.set()))  # type: ignore[func-returns-value]
+    now = asyncio.get_running_loop().time()
+    lasting = [claim(number) for number in range(40)]
+    for number, one in enumerate(lasting):
+        timers.set(one, now + number, 900.0)
+    for number in range(20_000):
+        passing = claim(number)
+        timers.set(passing, now + number, 86_400.0)
+        Timers.clear(passing)
+    assert len(timers._buckets) == len(timers._order) < 200
+    last = claim(99)
+    timers.set(last, now, 0.02)
+    await asyncio.wait_for(done.wait(), 10)
+    assert met == [last]
+    assert all(one.timer is not None and one in one.timer for one in lasting)
+    assert {id(one.timer) for one in lasting} <= {id(bucket) for bucket in timers._buckets.values()}
+    timers.close()
+
+
 variable: ContextVar[int] = ContextVar("variable", default=0)
 
 
@@ -225,10 +266,10 @@ async def test_an_isolated_coroutine_answers_raises_and_is_cancelled_like_any_ot
             return "cancelled"
         return "never"
 
-    assert await isolated(answer()) == 7
+    assert await isolated(answer(), lambda: None) == 7
     with pytest.raises(KeyError):
-        await isolated(fail())
-    task = asyncio.create_task(_await(isolated(wait())))
+        await isolated(fail(), lambda: None)
+    task = asyncio.create_task(_await(isolated(wait(), lambda: None)))
     await asyncio.sleep(0)
     task.cancel()
     assert await task == "cancelled"
@@ -241,7 +282,7 @@ async def test_what_an_isolated_coroutine_sets_stays_inside() -> None:
         assert variable.get() == 5
         assert await asyncio.create_task(_get()) == 5
 
-    await isolated(inner())
+    await isolated(inner(), lambda: None)
     assert variable.get() == 0
 
 
@@ -256,7 +297,7 @@ async def test_timeouts_and_task_groups_work_inside() -> None:
             task = group.create_task(_get())
         return f"done {task.result()}"
 
-    assert await isolated(inner()) == "done 0"
+    assert await isolated(inner(), lambda: None) == "done 0"
 
 
 async def _get() -> int:

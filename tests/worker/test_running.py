@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from contextvars import ContextVar
 
 import pytest
@@ -321,3 +322,58 @@ async def test_under_a_fleet_cap_no_suspect_holds_a_lease_only_to_wait(build: Ca
         await eventually(lambda: house.held() == 1, "only the suspect that runs holds a lease")
         go.set()
         await eventually(lambda: child.counts.succeeded == 11, "done")
+
+
+async def test_c29_no_connection_and_no_transaction_is_held_for_a_handler_that_runs(
+    build: Callable[..., House],
+) -> None:
+    """Elsewhere each running job holds one, and a few hundred of them starve the server. Here: three lanes, however many run."""
+    house = build(max_workers=50)
+    go = asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send) -> None:
+        await go.wait()
+
+    ids = house.enqueue(50)
+    async with house.child() as child:
+        await eventually(lambda: len(child.slot.running) == 50, "all of them run")
+        assert house.store.sessions == 3
+        # A stranger who takes no excuse finds every row and the whole file free, also while leases are renewed.
+        with closing(house.lab.caller(autocommit=True)) as stranger:
+            for _ in range(3):
+                beats = len(house.store.named("keep_alive"))
+                await eventually(lambda seen=beats: len(house.store.named("keep_alive")) > seen, "a heartbeat")  # type: ignore[misc]
+                stranger.execute("BEGIN IMMEDIATE")
+                changed = stranger.execute("UPDATE JobsHot SET Progress = 7 WHERE Status = 2").rowcount
+                stranger.execute("COMMIT")
+                assert changed == 50
+        go.set()
+        await eventually(lambda: child.counts.succeeded == 50, "all done")
+    assert {house.stands(job) for job in ids} == {Pillar.ARCHIVE}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 5_000_000, "😀" * 100_000, "a\0b", "half a pair: \udc80", "quote \" and ' and \\"],
+    ids=["long", "astral", "nul", "half", "quotes"],
+)
+async def test_c45_whatever_a_handler_raises_is_recorded(house: House, text: str) -> None:
+    """Also one whose text cannot even be asked for."""
+
+    class Mute(FatalError):
+        def __str__(self) -> str:
+            raise RuntimeError(text)
+
+    @house.app.handler(Send)
+    async def handle(job: Send) -> None:
+        raise FatalError(text) if job.n == 0 else Mute
+
+    ids = house.enqueue(2)
+    async with house.child() as child:
+        await eventually(lambda: child.counts.failed == 2, "both are recorded")
+    for job in ids:
+        assert house.view(job).failure_reason is FailureReason.FATAL_ERROR
+        [attempt] = house.attempts(job)
+        assert attempt["ErrorMessage"]
+        assert len(attempt["ErrorMessage"]) <= 4_000

@@ -5,13 +5,14 @@ from typing import Any
 
 import msgspec
 
-from chokaq.lifecycle.circuit import CircuitState, Forced
-from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders, CircuitView
+from chokaq.lifecycle.circuit import Forced
+from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders
 from chokaq.store.names import check_name, check_text
 from chokaq.store.records import Registration
-from chokaq.store.sqlite.clock import from_ms, now_ms
+from chokaq.store.sqlite.clock import now_ms
 from chokaq.store.sqlite.connection import Connected, bounded
 from chokaq.store.sqlite.statements import load
+from chokaq.store.sqlite.views import VIEWS
 
 _REPORT, _READ, _LIST, _FORCE = (
     load(name) for name in ("ReportCircuits", "ReadCircuitOrders", "ListCircuits", "ForceCircuit")
@@ -54,14 +55,19 @@ class CircuitOperations(Connected):
     def read_circuit_orders(self) -> CircuitOrders:
         """The orders in force."""
         number = self._select(_READ["number"])
-        return CircuitOrders(number[0][0] if number else 0, [_order(row) for row in self._select(_READ["orders"])])
+        return CircuitOrders(
+            number[0][0] if number else 0, [VIEWS.circuit_order(row) for row in self._select(_READ["orders"])]
+        )
 
     def list_circuits(self) -> CircuitList:
         """What live workers last said, and the orders in force."""
         now = now_ms()
         return CircuitList(
-            [_view(row, now) for row in self._select(_LIST["circuits"])],
-            [_order(row) for row in self._select(_LIST["orders"])],
+            [
+                VIEWS.circuit(row, None if row[8] is None else max(row[8] - now, 0))
+                for row in self._select(_LIST["circuits"])
+            ],
+            [VIEWS.circuit_order(row) for row in self._select(_LIST["orders"])],
         )
 
     def force_circuit(
@@ -84,31 +90,8 @@ class CircuitOperations(Connected):
                 key["after"] = _state(forced)
                 connection.execute(_FORCE["write"], key)
                 connection.execute(_FORCE["audit"], key)
-            return _order(connection.execute(_FORCE["current"], key).fetchone())
+            return VIEWS.circuit_order(connection.execute(_FORCE["current"], key).fetchone())
 
 
 def _state(forced: Forced) -> str:
     return msgspec.json.encode({"forced": None if forced is Forced.NO else forced.name.lower()}).decode()
-
-
-def _order(row: tuple[Any, ...]) -> CircuitOrder:
-    type_key, forced, actor, reason, at, number = row
-    return CircuitOrder(
-        type_key=type_key, forced=Forced(forced), actor=actor, reason=reason, at=from_ms(at), number=number
-    )
-
-
-def _view(row: tuple[Any, ...], now: int) -> CircuitView:
-    type_key, worker_id, queue, host, state, failures, generation, changed, next_probe, last_error = row
-    return CircuitView(
-        type_key=type_key,
-        worker_id=worker_id,
-        queue=queue,
-        host=host,
-        state=CircuitState(state),
-        failures=failures,
-        generation=generation,
-        changed_at=from_ms(changed),
-        next_probe_ms=None if next_probe is None else max(next_probe - now, 0),
-        last_error=last_error,
-    )

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from chokaq.lifecycle.states import Answer
 from chokaq.store.claims import ClaimAnswer, Claiming, ClaimView, Completion, RunClaim, check_claims
 from chokaq.store.records import Registration
-from chokaq.store.sqlite.clock import from_ms, from_ms_or_none
 from chokaq.store.sqlite.connection import Connected, bounded, document
 from chokaq.store.sqlite.statements import load
+from chokaq.store.sqlite.views import VIEWS
 
 _CLAIM, _RENEW = load("ClaimRuns"), load("RenewClaims")["renew"]
 _COMPLETE, _RELEASE, _LIST = load("CompleteRuns"), load("ReleaseClaims"), load("ListClaims")["list"]
@@ -61,20 +61,7 @@ class ClaimOperations(Connected):
 
     def list_claims(self, job_id: str) -> list[ClaimView]:
         """Claims and markers of one job."""
-        return [
-            ClaimView(
-                key=key,
-                job_id=job,
-                lease=lease,
-                worker_id=worker,
-                state=state,
-                claimed_at=from_ms(claimed),
-                done_at=from_ms_or_none(done),
-                expires_at=from_ms_or_none(expires),
-                result=result,
-            )
-            for key, job, lease, worker, state, claimed, done, expires, result in self._select(_LIST, {"id": job_id})
-        ]
+        return [VIEWS.claim(row) for row in self._select(_LIST, {"id": job_id})]
 
 
 def _document(claims: Sequence[RunClaim]) -> dict[str, object]:

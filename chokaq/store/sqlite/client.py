@@ -7,7 +7,7 @@ from chokaq.store.records import Enqueued, JobView, NewJob
 from chokaq.store.sqlite import enqueue
 from chokaq.store.sqlite.connection import Connected, bounded, document
 from chokaq.store.sqlite.statements import load
-from chokaq.store.sqlite.views import job_view
+from chokaq.store.sqlite.views import VIEWS
 
 _GET = load("GetJob")["get"]
 _STATUSES = load("GetStatuses")["get"]
@@ -29,8 +29,7 @@ class ClientOperations(Connected):
         rows = self._select(_GET, {"id": job_id})
         if not rows:
             return None
-        *columns, payload, headers, note = rows[0]
-        return job_view(columns, payload=payload, headers=headers, note=note)
+        return VIEWS.job(rows[0])
 
     def get_statuses(self, job_ids: Sequence[str]) -> list[JobStatus | None]:
         """The state of each job; None for unknown ids."""

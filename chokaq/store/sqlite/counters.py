@@ -1,7 +1,8 @@
 """Outcome counters: what one call adds to the per-second buckets of its caller's slot."""
 
 import sqlite3
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
 
 from chokaq.lifecycle.states import FailureReason, Outcome
 from chokaq.store.sqlite.statements import load
@@ -28,23 +29,30 @@ class Tally:
         self, queue: str, outcome: Outcome, reason: int, *, duration_ms: int = 0, lag_ms: int | None = None
     ) -> None:
         """One outcome. `duration_ms` only of successes; `lag_ms` (start minus due) only of jobs that had started."""
-        key = (queue, int(outcome), int(reason))
-        sums = self._sums.get(key)
-        if sums is None:
-            sums = self._sums[key] = [0] * (3 + _LAGS)
+        sums = self._of(queue, outcome, reason)
         sums[0] += 1
         sums[1] += duration_ms
         sums[2] = max(sums[2], duration_ms)
         if lag_ms is not None:
             sums[3 + bisect_left(LAG_LIMITS, lag_ms)] += 1
 
-    def success(self, queue: str, duration_ms: int, lag_ms: int) -> None:
-        """A job that succeeded."""
-        self.add(queue, Outcome.SUCCEEDED, SUCCESS_REASON, duration_ms=duration_ms, lag_ms=lag_ms)
+    def successes(self, queue: str, durations_ms: list[int], lags_ms: list[int]) -> None:
+        """Jobs of a queue that succeeded, a duration and a lag each."""
+        sums = self._of(queue, Outcome.SUCCEEDED, SUCCESS_REASON)
+        sums[0] += len(durations_ms)
+        sums[1] += sum(durations_ms)
+        sums[2] = max(sums[2], *durations_ms)
+        lags = sorted(lags_ms)
+        edges = (0, *(bisect_right(lags, limit) for limit in LAG_LIMITS), len(lags))
+        for index, (low, high) in enumerate(pairwise(edges)):
+            sums[3 + index] += high - low
 
     def failure(self, queue: str, reason: FailureReason, lag_ms: int | None) -> None:
         """A job that stopped; `lag_ms` None when it had never started."""
         self.add(queue, Outcome.FAILED, reason, lag_ms=lag_ms)
+
+    def _of(self, queue: str, outcome: Outcome, reason: int) -> list[int]:
+        return self._sums.setdefault((queue, int(outcome), int(reason)), [0] * (3 + _LAGS))
 
     def write(self, connection: sqlite3.Connection, slot: int, now: int) -> None:
         """Add the sums to the buckets of this second."""

@@ -15,9 +15,10 @@ from chokaq.store.sqlite.clock import to_ms
 from chokaq.store.sqlite.connection import bounded, document
 from chokaq.store.sqlite.statements import load
 
-_SQL = load("EnqueueJobs")
+_SQL, _KEYED = load("EnqueueJobs"), load("EnqueueKeyedJobs")
 BEGIN = _SQL["begin"]
-_INSERT, _PILLARS, _KEYS, _TAKE_KEY = _SQL["insert"], _SQL["pillars"], _SQL["keys"], _SQL["take_key"]
+_NEWEST, _INSERT, _PILLARS = _SQL["newest"], _SQL["insert"], _SQL["pillars"]
+_KEYS, _TAKE_KEY = _KEYED["keys"], _KEYED["take_key"]
 
 _Standing = tuple[JobStatus, str]
 """Status and payload hash of a job that stands in a pillar."""
@@ -26,10 +27,13 @@ _Standing = tuple[JobStatus, str]
 def validate(jobs: Sequence[NewJob]) -> None:
     """Refuse what the store cannot hold, naming the field, before any SQL runs. Raises StoreRefused."""
     bounded(jobs)
+    # Many jobs of a call share them.
+    for queue in {job.queue for job in jobs}:
+        check_name("queue", queue)
+    for type_key in {job.type_key for job in jobs}:
+        check_name("type key", type_key)
     for job in jobs:
         check_name("id", job.id, limit=26)
-        check_name("queue", job.queue)
-        check_name("type key", job.type_key)
         check_ascii("payload", job.payload)
         check_ascii("headers", job.headers)
         check_text("tags", job.tags)
@@ -42,10 +46,16 @@ def enqueue(connection: sqlite3.Connection, jobs: Sequence[NewJob], now: int) ->
     if any(job.idempotency_key is not None for job in jobs):
         return _keyed(connection, jobs, now)
     hashes = [payload_hash(job.payload) for job in jobs]
-    inserted = _insert(connection, jobs, hashes, now)
-    if inserted == len(jobs):
-        return [Enqueued(job.id, True, JobStatus.PENDING) for job in jobs]
-    standing = _standing(connection, [job.id for job in jobs])
+    ids = [job.id for job in jobs]
+    (newest,) = connection.execute(_NEWEST).fetchone()
+    if min(ids, default=newest) > newest:
+        if _insert(connection, jobs, hashes, now) == len(jobs):
+            return [Enqueued(job_id, True, JobStatus.PENDING) for job_id in ids]
+    else:
+        before = _standing(connection, ids)
+        fresh = [pair for pair in zip(jobs, hashes, strict=True) if pair[0].id not in before]
+        _insert(connection, [job for job, _ in fresh], [digest for _, digest in fresh], now)
+    standing = _standing(connection, ids)
     return [_own(job.id, digest, standing[job.id]) for job, digest in zip(jobs, hashes, strict=True)]
 
 

@@ -3,16 +3,21 @@
 import sqlite3
 from typing import Any
 
+import orjson
+
 from chokaq.store.records import Cancellation, Fetch, FetchedJob, Registration
 from chokaq.store.sqlite.clock import from_ms, now_ms
 from chokaq.store.sqlite.connection import Connected, document
 from chokaq.store.sqlite.statements import load
-from chokaq.store.sqlite.views import live_queue
+from chokaq.store.views import live_queue
 
 _SQL = load("FetchJobs")
 _STATE, _CANCELLATIONS = _SQL["state"], _SQL["cancellations"]
 _TICKET, _RAISE, _AGAIN, _LEASES = _SQL["ticket"], _SQL["raise"], _SQL["again"], _SQL["leases"]
-_PROMOTE, _READY, _CLAIM = _SQL["promote"], _SQL["ready"], _SQL["claim"]
+_PROMOTE, _READY, _CLAIM, _PAYLOADS = _SQL["promote"], _SQL["ready"], _SQL["claim"], _SQL["payloads"]
+
+_Row = list[Any]
+"""A job as `ready` and `again` give it, its row id first; the payload None when it is a large one."""
 
 
 class _State:
@@ -88,9 +93,12 @@ class FetchOperation(Connected):
         if state.due(key["now"]):
             connection.execute(_PROMOTE, key)
         key["size"] = _room(connection, key, cap)
-        rows = connection.execute(_READY, key).fetchall() if key["size"] > 0 else []
-        if rows:
-            connection.execute(_CLAIM, key | {"rows": document([row[0] for row in rows])})
+        rows: list[_Row] = []
+        if key["size"] > 0:
+            jobs, row_ids = connection.execute(_READY, key).fetchone()
+            rows = orjson.loads(jobs)
+            if rows:
+                connection.execute(_CLAIM, key | {"rows": row_ids})
         return _answer(connection, key, _state(connection, key), rows)
 
 
@@ -107,18 +115,29 @@ def _room(connection: sqlite3.Connection, key: dict[str, Any], cap: int | None) 
     return min(size, max(cap - held, 0))
 
 
-def _again(connection: sqlite3.Connection, key: dict[str, Any]) -> list[tuple[Any, ...]]:
-    return connection.execute(_AGAIN, key).fetchall()
+def _again(connection: sqlite3.Connection, key: dict[str, Any]) -> list[_Row]:
+    rows: list[_Row] = orjson.loads(connection.execute(_AGAIN, key).fetchone()[0])
+    return rows
 
 
-def _answer(connection: sqlite3.Connection, key: dict[str, Any], state: _State, rows: list[tuple[Any, ...]]) -> Fetch:
-    jobs = [
+def _jobs(connection: sqlite3.Connection, rows: list[_Row]) -> list[FetchedJob]:
+    large = [row[0] for row in rows if row[3] is None]
+    if large:
+        payloads = dict(connection.execute(_PAYLOADS, {"rows": document(large)}).fetchall())
+        for row in rows:
+            if row[3] is None:
+                row[3] = payloads[row[0]]
+    return [
         FetchedJob(
-            job_id, type_key, payload, lease, priority, attempts, crashes, from_ms(created), from_ms(due), max(age, 0), tags,
-            created_by, headers,
+            job_id, type_key, payload, lease, priority, attempts, crashes, (at := from_ms(created)),
+            at if due == created else from_ms(due), age, tags, created_by, headers,
         )
         for _, job_id, type_key, payload, lease, priority, attempts, crashes, created, due, age, tags, created_by, headers in rows
     ]  # fmt: skip
+
+
+def _answer(connection: sqlite3.Connection, key: dict[str, Any], state: _State, rows: list[_Row]) -> Fetch:
+    jobs = _jobs(connection, rows)
     asked = connection.execute(_CANCELLATIONS, key).fetchall() if state.cancellations_wait else []
     told = [Cancellation(*row) for row in asked]
     next_due = state.next_due_ms(key["now"])

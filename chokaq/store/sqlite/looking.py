@@ -23,7 +23,7 @@ from chokaq.store.sqlite.clock import from_ms, from_ms_or_none, now_ms
 from chokaq.store.sqlite.connection import Connected, document
 from chokaq.store.sqlite.reads import MAX_PAGE, containing
 from chokaq.store.sqlite.statements import load
-from chokaq.store.sqlite.views import job_view
+from chokaq.store.sqlite.views import VIEWS
 
 EPOCH_2020_MS = 1_577_836_800_000
 WINDOW_MS = 10_000
@@ -107,7 +107,7 @@ class LookingOperations(Connected):
 
     def _jobs(self, where: Browse, ids: list[str]) -> list[JobView]:
         rows = self._select(_DOWN[f"{where.pillar.value}_rows"], {"ids": document(ids)})
-        found = {job.id: job for job in map(job_view, rows)}
+        found = {job.id: job for job in map(VIEWS.job, rows)}
         return [found[job_id] for job_id in ids if job_id in found]
 
 

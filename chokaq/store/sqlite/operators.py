@@ -15,7 +15,7 @@ from chokaq.store.sqlite.enqueue import owner_login
 from chokaq.store.sqlite.moves import HotJob, Moves
 from chokaq.store.sqlite.reads import ReadOperations
 from chokaq.store.sqlite.statements import load
-from chokaq.store.sqlite.views import live_queue
+from chokaq.store.views import live_queue
 
 _CANCEL, _SET = load("CancelJobs"), load("SetQueue")
 

@@ -2,30 +2,35 @@
 
 from collections import defaultdict
 
-from chokaq.lifecycle.states import FailureReason, JobStatus, Outcome, Pillar
+from chokaq.lifecycle.states import JobStatus, Outcome, Pillar
+from chokaq.store.names import check_name
 from chokaq.store.records import (
     Attempt,
-    AttemptError,
     AuditEntry,
     Bucket,
-    Figures,
     JobFilter,
     Page,
+    PriorityView,
     QueueView,
     WorkerView,
 )
-from chokaq.store.repairs import COUNTED, MAX_PREVIEW, DlqFilter, DlqPreview, needle, since_1970
-from chokaq.store.sqlite.clock import from_ms, from_ms_or_none, now_ms
+from chokaq.store.repairs import COUNTED, MAX_PREVIEW, DlqFilter, DlqPreview, KeyHolder, needle, since_1970
+from chokaq.store.sqlite.clock import from_ms_or_none, now_ms
 from chokaq.store.sqlite.connection import Connected, document
 from chokaq.store.sqlite.statements import load
-from chokaq.store.sqlite.views import job_view, live_queue
+from chokaq.store.sqlite.views import VIEWS
+from chokaq.store.views import live_queue
 
 MAX_PAGE = 500
 
 _JOBS, _QUEUES, _HOT_QUEUES = load("ListJobs"), load("ListQueues"), load("ListHotQueues")["list"]
 _WORKERS, _ATTEMPTS = load("ListWorkers")["list"], load("ListAttempts")["list"]
 _AUDIT, _BUCKETS = load("ListAudit"), load("ListBuckets")["list"]
+_PRIORITIES = load("ListPriorities")["list"]
+_HOLDER = load("GetKeyHolder")["holder"]
 _PREVIEW = load("PreviewDLQ")["matches"]
+_HEARTBEAT = 8
+"""Where a worker's row has its heartbeat."""
 _NEVER_MS = 1 << 60
 """An end of time that no job reaches."""
 
@@ -53,7 +58,7 @@ class ReadOperations(Connected):
                 "limit": limit + 1,
             },
         )
-        jobs = [job_view(row) for row in rows[:limit]]
+        jobs = [VIEWS.job(row) for row in rows[:limit]]
         return Page(jobs, jobs[-1].id if len(rows) > limit else None)
 
     def preview_dlq(self, where: DlqFilter, limit: int = 100) -> DlqPreview:
@@ -74,6 +79,12 @@ class ReadOperations(Connected):
         )
         ids = [job_id for job_id, found in rows[:COUNTED] if found]
         return DlqPreview(len(ids), len(rows) > COUNTED, ids[: max(1, min(limit, MAX_PREVIEW))])
+
+    def get_key_holder(self, key: str) -> KeyHolder | None:
+        """The live job that holds an idempotency key."""
+        for job_id, status in self._select(_HOLDER, {"key": key}):
+            return KeyHolder(job_id, JobStatus(status))
+        return None
 
     def list_queues(self) -> list[QueueView]:
         """Every queue that has a row in Queues or live jobs, by name."""
@@ -102,6 +113,7 @@ class ReadOperations(Connected):
                     ok,
                     bad,
                     again,
+                    began,
                 ) in rows:
                     oldest = connection.execute(_QUEUES["oldest"], {"queue": name, "now": now}).fetchone()[0]
                     view = QueueView(
@@ -119,88 +131,37 @@ class ReadOperations(Connected):
                         known=bool(known),
                         updated_at=from_ms_or_none(at),
                         updated_by=by,
+                        oldest_running_ms=None if began is None else max(now - began, 0),
                     )
                     found.append(view)
             finally:
                 connection.execute("COMMIT")
         return found
 
+    def list_priorities(self, queue: str) -> list[PriorityView]:
+        """How long the due jobs of a queue have waited, by priority, the highest first."""
+        rows = self._select(_PRIORITIES, {"queue": check_name("queue", queue), "now": now_ms()})
+        return [PriorityView(priority, waiting, max(oldest, 0)) for priority, waiting, oldest in rows]
+
     def list_workers(self, *, ended: bool = False) -> list[WorkerView]:
         """The registry, newest first."""
         rows, now = self._select(_WORKERS, {"ended": ended}), now_ms()
-        return [
-            WorkerView(
-                worker_id=worker_id,
-                queue=queue,
-                host=host,
-                pid=pid,
-                version=version,
-                slot=slot,
-                max_workers=max_workers,
-                started_at=from_ms(started),
-                heartbeat_at=from_ms(heartbeat),
-                heartbeat_age_ms=max(now - heartbeat, 0),
-                ended_at=from_ms_or_none(ended_at),
-                ended_cause=cause,
-                figures=Figures(*figures),
-                drain_at=from_ms_or_none(drain_at),
-            )
-            for (
-                worker_id, queue, host, pid, version, slot, max_workers, started, heartbeat, ended_at, cause, *figures,
-                drain_at,
-            ) in rows
-        ]  # fmt: skip
+        return [VIEWS.worker(row, max(now - row[_HEARTBEAT], 0)) for row in rows]
 
     def list_attempts(self, job_id: str) -> list[Attempt]:
         """The failed attempts of one job, oldest first."""
-        return [
-            Attempt(
-                job_id=found,
-                lease=lease,
-                at=from_ms(at),
-                worker_id=worker_id,
-                reason=FailureReason(reason),
-                error=AttemptError(kind, message, trace),
-            )
-            for found, lease, at, worker_id, reason, kind, message, trace in self._select(_ATTEMPTS, {"id": job_id})
-        ]
+        return [VIEWS.attempt(row) for row in self._select(_ATTEMPTS, {"id": job_id})]
 
     def list_audit(self, target: str | None = None, limit: int = 50, after: int | None = None) -> list[AuditEntry]:
         """Audit rows, newest first."""
         key = {"target": target, "after": after, "limit": max(1, min(limit, MAX_PAGE))}
         rows = self._select(_AUDIT["all" if target is None else "target"], key)
-        return [
-            AuditEntry(
-                id=number,
-                at=from_ms(at),
-                actor=actor,
-                action=action,
-                target=on,
-                reason=reason,
-                before=before,
-                after=later,
-            )
-            for number, at, actor, action, on, reason, before, later in rows
-        ]
+        return [VIEWS.audit_entry(row) for row in rows]
 
     def list_buckets(self, queue: str | None, since_ms: int) -> list[Bucket]:
         """Outcome counters of the last `since_ms` milliseconds."""
-        return [
-            Bucket(
-                start=from_ms(start),
-                seconds=seconds,
-                queue=name,
-                outcome=outcome,
-                reason=reason,
-                count=count,
-                duration_ms=duration,
-                max_duration_ms=longest,
-                lag=tuple(lag),
-            )
-            for start, seconds, name, outcome, reason, count, duration, longest, *lag in self._select(
-                _BUCKETS, {"queue": queue, "since": now_ms() - since_ms}
-            )
-        ]
+        rows = self._select(_BUCKETS, {"queue": queue, "since": now_ms() - since_ms})
+        return [VIEWS.bucket(row) for row in rows]
 
 
 def containing(text: str | None) -> str | None:

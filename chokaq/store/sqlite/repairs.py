@@ -162,7 +162,11 @@ class RepairOperations(Connected):
             connection.execute(_RESURRECT["leave_dlq"], moved)
             if without_key:
                 connection.execute(_RESURRECT["give_up_keys"], moved)
-            return order.answers()
+            waiting: dict[str, str] = dict(connection.execute(_RESURRECT["waiting"], order.ids))
+            return [
+                msgspec.structs.replace(answer, queue=waiting.get(answer.id)) if answer.result == ACCEPTED else answer
+                for answer in order.answers()
+            ]
 
     def drop_jobs(
         self, job_ids: Sequence[str], actor: str, reason: str | None = None, *, request: str | None = None

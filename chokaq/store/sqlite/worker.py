@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import orjson
+
 from chokaq.lifecycle.states import Answer
 from chokaq.store.names import check_name, check_text
 from chokaq.store.records import (
@@ -61,9 +63,9 @@ class WorkerOperations(Connected):
             return []
         given = _pairs(jobs)
         with self._writing() as (connection, now):
-            done = set(connection.execute(_START, {"jobs": given, "now": now}).fetchall())
-            if len(done) < len(jobs):
-                done.update(connection.execute(_STARTED, {"jobs": given}).fetchall())
+            if connection.execute(_START, {"jobs": given, "now": now}).rowcount == len(jobs):
+                return [Answer.APPLIED] * len(jobs)
+            done = set(connection.execute(_STARTED, {"jobs": given}).fetchall())
         return _answers(jobs, done)
 
     def keep_alive(
@@ -92,25 +94,25 @@ class WorkerOperations(Connected):
         return _answers(beats, renewed), [Cancellation(*row) for row in asked]
 
     def archive_succeeded(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
-        """Processing → Archive, counted."""
+        """Processing → Archive, counted. A row that a manual repair left there gives way."""
         bounded(jobs)
         if not jobs:
             return []
         given = _pairs(jobs)
-        tally = Tally()
+        moved, tally = 0, Tally()
         with self._writing() as (connection, now):
-            matched = connection.execute(_SUCCEED["match"], {"jobs": given}).fetchall()
-            done = {row[1:3] for row in matched}
+            matched = connection.execute(_SUCCEED["match"], {"jobs": given, "now": now}).fetchall()
+            for queue, rows, durations, lags in matched:
+                moving = {"rows": rows, "now": now}
+                moved += connection.execute(_SUCCEED["move"], moving).rowcount
+                connection.execute(_SUCCEED["leave_hot"], moving)
+                tally.successes(queue, orjson.loads(durations), orjson.loads(lags))
             if matched:
-                rows = {"rows": document([row[0] for row in matched]), "now": now}
-                connection.execute(_SUCCEED["move"], rows)
-                connection.execute(_SUCCEED["leave_hot"], rows)
                 connection.execute(_FORGET_CANCELS, {"jobs": given})
-                for _, _, _, queue, started, due in matched:
-                    tally.success(queue, max(now - started, 0), started - due)
                 tally.write(connection, worker.slot, now)
-            if len(done) < len(jobs):
-                done.update(connection.execute(_SUCCEED["shown"], {"jobs": given}).fetchall())
+            if moved == len(jobs):
+                return [Answer.APPLIED] * len(jobs)
+            done = set(connection.execute(_SUCCEED["shown"], {"jobs": given}).fetchall())
         return _answers(jobs, done)
 
     def reschedule_for_retry(self, worker: Registration, retries: Sequence[Retry]) -> list[Answer]:

@@ -19,6 +19,7 @@ INT: Type = (4, 0, 0)
 BIGINT: Type = (-5, 0, 0)
 BIT: Type = (-7, 0, 0)
 DOCUMENT: Type = (-9, 0, 0)
+TEXT: Type = (12, 0, 0)
 BYTES: Type = (-3, 0, 0)
 
 
@@ -33,19 +34,20 @@ def ascii_text(size: int) -> Type:
 
 
 PROCEDURES: dict[str, dict[str, Type]] = {
-    "EnqueueJobs": {"Mapped": text(33), "Jobs": DOCUMENT, "Bytes": BYTES, "InCaller": BIT},
+    "EnqueueJobs": {"Mapped": text(33), "Ids": TEXT, "Jobs": DOCUMENT, "Bytes": BYTES, "InCaller": BIT},
+    "EnqueueKeyedJobs": {"Mapped": text(33), "Jobs": DOCUMENT, "Bytes": BYTES, "InCaller": BIT},
     "GetJob": {"JobId": ID},
     "GetStatuses": {"Jobs": DOCUMENT},
     "RegisterWorker": {
         "WorkerId": ID, "Queue": NAME, "Host": text(255), "Pid": INT, "Version": ascii_text(50), "MaxWorkers": INT,
     },
     "FetchJobs": {"WorkerId": ID, "Queue": NAME, "Request": BIGINT, "Size": INT, "FleetCap": INT},
-    "StartJobs": {"WorkerId": ID, "Jobs": DOCUMENT},
+    "StartJobs": {"WorkerId": ID, "Jobs": TEXT},
     "KeepAlive": {
         "WorkerId": ID, "Mapped": text(33), "Jobs": DOCUMENT, "Running": INT, "Buffered": INT, "LoopLagMs": INT,
         "MemoryKb": BIGINT,
     },
-    "ArchiveSucceeded": {"WorkerId": ID, "Slot": INT, "Jobs": DOCUMENT},
+    "ArchiveSucceeded": {"WorkerId": ID, "Slot": INT, "Jobs": TEXT},
     "RescheduleForRetry": {"WorkerId": ID, "Slot": INT, "Mapped": text(33), "Jobs": DOCUMENT},
     "ArchiveFailed": {"WorkerId": ID, "Slot": INT, "Mapped": text(33), "Jobs": DOCUMENT},
     "ReleaseJobs": {"WorkerId": ID, "Slot": INT, "Jobs": DOCUMENT},
@@ -76,6 +78,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "After": ID_OR_EMPTY, "FromMs": BIGINT, "UntilMs": BIGINT, "Search": text(1000),
     },
     "ListQueues": {"Queue": NAME},
+    "ListPriorities": {"Queue": NAME},
     "ListWorkers": {"Ended": BIT},
     "ListAttempts": {"JobId": ID},
     "ListAudit": {"Target": NAME, "Limit": INT, "After": BIGINT},
@@ -96,6 +99,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "Queue": NAME, "Type": NAME, "Reason": INT, "Status": INT, "Tag": text(1000), "FromMs": BIGINT, "UntilMs": BIGINT,
         "Search": text(1000), "Limit": INT,
     },
+    "GetKeyHolder": {"Key": text(255)},
     "EditJob": {
         "JobId": ID, "Mask": INT, "Payload": BYTES, "PayloadHash": ascii_text(32), "Tags": text(1000), "Priority": INT,
         "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,

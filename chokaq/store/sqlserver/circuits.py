@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from chokaq.lifecycle.circuit import CircuitState, Forced
-from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders, CircuitView
+from chokaq.lifecycle.circuit import Forced
+from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders
 from chokaq.store.names import check_name, check_text
 from chokaq.store.records import Registration
 from chokaq.store.sqlserver import documents
 from chokaq.store.sqlserver.calling import Calling
-from chokaq.store.sqlserver.views import aware
+from chokaq.store.sqlserver.views import VIEWS
 
 _INT = 2_147_483_647
 
@@ -25,12 +25,14 @@ class CircuitOperations(Calling):
     def read_circuit_orders(self) -> CircuitOrders:
         """The orders in force."""
         [[number]], rows = self._call("ReadCircuitOrders")
-        return CircuitOrders(number, [_order(row) for row in rows])
+        return CircuitOrders(number, [VIEWS.circuit_order(row) for row in rows])
 
     def list_circuits(self) -> CircuitList:
         """What live workers last said, and the orders in force."""
         circuits, orders = self._call("ListCircuits")
-        return CircuitList([_view(row) for row in circuits], [_order(row) for row in orders])
+        return CircuitList(
+            [VIEWS.circuit(row, row[8]) for row in circuits], [VIEWS.circuit_order(row) for row in orders]
+        )
 
     def force_circuit(
         self, type_key: str, forced: Forced, actor: str, reason: str | None = None, *, request: str | None = None
@@ -40,7 +42,7 @@ class CircuitOperations(Calling):
         documents.fitting("actor", actor, 100)
         documents.fitting("reason", reason, 1_000)
         [[row]] = self._call("ForceCircuit", type_key.lower(), int(forced), actor, reason or "", request or "")
-        return _order(row)
+        return VIEWS.circuit_order(row)
 
 
 def _document(changes: Sequence[CircuitChange]) -> tuple[str, str]:
@@ -61,26 +63,3 @@ def _document(changes: Sequence[CircuitChange]) -> tuple[str, str]:
             row["e"] = mapped(documents.cut(change.last_error, documents.TYPE_LIMIT))
         rows[change.type_key.lower()] = row
     return mapped.carriers, documents.dump(list(rows.values()))
-
-
-def _order(row: Sequence[Any]) -> CircuitOrder:
-    type_key, forced, actor, reason, at, number = row
-    return CircuitOrder(
-        type_key=type_key, forced=Forced(forced), actor=actor, reason=reason, at=aware(at), number=number
-    )
-
-
-def _view(row: Sequence[Any]) -> CircuitView:
-    type_key, worker_id, queue, host, state, failures, generation, changed, next_probe, last_error = row
-    return CircuitView(
-        type_key=type_key,
-        worker_id=worker_id,
-        queue=queue,
-        host=host,
-        state=CircuitState(state),
-        failures=failures,
-        generation=generation,
-        changed_at=aware(changed),
-        next_probe_ms=next_probe,
-        last_error=last_error,
-    )

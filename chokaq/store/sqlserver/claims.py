@@ -42,20 +42,7 @@ class ClaimOperations(Calling):
         """Claims and markers of one job."""
         if not documents.is_id(job_id):
             return []
-        return [
-            ClaimView(
-                key=key,
-                job_id=job,
-                lease=lease,
-                worker_id=worker,
-                state=state,
-                claimed_at=views.aware(claimed),
-                done_at=views.aware_or_none(done),
-                expires_at=views.aware_or_none(expires),
-                result=result,
-            )
-            for key, job, lease, worker, state, claimed, done, expires, result in self._call("ListClaims", job_id)[0]
-        ]
+        return [views.VIEWS.claim(row) for row in self._call("ListClaims", job_id)[0]]
 
 
 def _document(claims: Sequence[RunClaim | Completion], more: Sequence[dict[str, Any]] | None = None) -> tuple[str, str]:

@@ -11,8 +11,8 @@ from chokaq.store.sqlserver import documents, views
 from chokaq.store.sqlserver.calling import Calling
 from chokaq.store.sqlserver.link import Rows
 
-Enqueue = Callable[[str, str, bytes], Rows]
-"""Runs EnqueueJobs with mapping characters, document and bundle; its rows."""
+Run = Callable[[documents.Enqueue], Rows]
+"""Runs EnqueueJobs or EnqueueKeyedJobs; its rows."""
 
 
 class ClientOperations(Calling):
@@ -28,7 +28,7 @@ class ClientOperations(Calling):
             return None
         for rows in self._call("GetJob", job_id):
             for row in rows:
-                return views.job_view(row)
+                return views.VIEWS.job(row)
         return None
 
     def get_statuses(self, job_ids: Sequence[str]) -> list[JobStatus | None]:
@@ -38,23 +38,25 @@ class ClientOperations(Calling):
         found = {row[0]: JobStatus(row[1]) for row in rows}
         return [found.get(job_id) for job_id in job_ids]
 
-    def _enqueue(self, mapped: str, document: str, data: bytes) -> Rows:
-        [rows] = self._call("EnqueueJobs", mapped, document, data, False)
-        return rows
+    def _enqueue(self, call: documents.Enqueue) -> Rows:
+        return [row for rows in self._call(call.procedure, *call.parameters, False) for row in rows]
 
 
-def enqueue(call: Enqueue, jobs: Sequence[NewJob]) -> list[Enqueued]:
+def enqueue(run: Run, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """One answer per job, in order. Equal ids and equal keys of one call are sent once, and answer for all."""
     documents.validate(jobs)
-    return enqueue_folded(lambda given: _by_id(call, given), jobs)
+    return enqueue_folded(lambda given: _by_id(run, given), jobs)
 
 
-def _by_id(call: Enqueue, jobs: Sequence[NewJob]) -> list[Enqueued]:
+def _by_id(run: Run, jobs: Sequence[NewJob]) -> list[Enqueued]:
     unique = {job.id: job for job in reversed(jobs)}
-    rows = {row[0]: row for row in call(*documents.new_jobs(list(unique.values())))}
-    return [_enqueued(job, rows[job.id]) for job in jobs]
+    rows = {row[0].rstrip(): row for row in run(documents.enqueue(list(unique.values())))}
+    return [_enqueued(job, rows.get(job.id)) for job in jobs]
 
 
-def _enqueued(job: NewJob, row: Sequence[Any]) -> Enqueued:
+def _enqueued(job: NewJob, row: Sequence[Any] | None) -> Enqueued:
+    """`row`: the procedure's; None: accepted now."""
+    if row is None:
+        return Enqueued(job.id, True, JobStatus.PENDING)
     _, holder, created, status, digest = row
-    return Enqueued(holder, bool(created), JobStatus(status), digest != payload_hash(job.payload))
+    return Enqueued(holder.rstrip(), bool(created), JobStatus(status), digest != payload_hash(job.payload))

@@ -7,7 +7,7 @@ control characters replaced by 33 characters that occur in no text of the call (
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -143,7 +143,10 @@ def validate(jobs: Sequence[NewJob]) -> None:
     """Refuse what the store cannot hold, naming the field, before any SQL runs. Raises StoreRefused."""
     bounded(jobs)
     for job in jobs:
-        check_name("id", job.id, limit=26)
+        if not is_id(job.id):
+            raise StoreRefused(
+                f"{job.id!r} is no id: 1 to 26 printable ASCII characters without quotes, commas, colons and \\"
+            )
         check_name("queue", job.queue)
         check_name("type key", job.type_key)
         check_ascii("payload", job.payload)
@@ -157,8 +160,23 @@ def validate(jobs: Sequence[NewJob]) -> None:
             raise StoreRefused(f"job {job.id}: a delay or key window ends after the year 9999")
 
 
+class Enqueue(NamedTuple):
+    """One call of EnqueueJobs or EnqueueKeyedJobs: the procedure, and its parameters but the last (@InCaller)."""
+
+    procedure: str
+    parameters: tuple[Any, ...]
+
+
+def enqueue(jobs: Sequence[NewJob]) -> Enqueue:
+    """The call that enqueues `jobs`, which have been validated and are unique by id and key."""
+    mapped, document, data = new_jobs(jobs)
+    if any(job.idempotency_key is not None for job in jobs):
+        return Enqueue("EnqueueKeyedJobs", (mapped, document, data))
+    return Enqueue("EnqueueJobs", (mapped, ",".join(sorted([job.id for job in jobs])), document, data))
+
+
 def new_jobs(jobs: Sequence[NewJob]) -> tuple[str, str, bytes]:
-    """Mapping characters, document and bundle of EnqueueJobs; the jobs have been validated and are unique by id and key."""
+    """Mapping characters, document and bundle."""
     mapped = Mapping(text for job in jobs for text in (job.tags, job.created_by, job.idempotency_key))
     bundle = Bundle()
     rows = []
@@ -193,9 +211,21 @@ def ids(job_ids: Iterable[str]) -> str:
     return dump([{"i": job_id} for job_id in dict.fromkeys(job_ids) if is_id(job_id)])
 
 
+_NOT_IN_AN_ID = frozenset('"\\,:;')
+
+
 def is_id(text: str) -> bool:
     """Whether `text` may be the id of a row. A longer one would be cut on the way and meet another job."""
-    return 0 < len(text) <= 26 and text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
+    return 0 < len(text) <= 26 and text.isascii() and text.isprintable() and _NOT_IN_AN_ID.isdisjoint(text)
+
+
+def by_lease(held: Iterable[Held]) -> str:
+    """A text of ids by lease number, each pair once: "1:id,id;2:id;" (StartJobs, ArchiveSucceeded)."""
+    groups: dict[int, dict[str, None]] = {}
+    for job in held:
+        if is_id(job.id):
+            groups.setdefault(job.lease, {})[job.id] = None
+    return "".join([f"{lease}:{','.join(ids)};" for lease, ids in groups.items()])
 
 
 def leases(held: Iterable[Held]) -> str:

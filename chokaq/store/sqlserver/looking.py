@@ -85,7 +85,7 @@ class LookingOperations(Calling):
             limit + 1,
             where.look,
         )
-        jobs = [views.job_view(row) for row in rows[:limit]]
+        jobs = [views.VIEWS.job(row) for row in rows[:limit]]
         if len(rows) > limit:
             return BrowsePage(jobs, _place(jobs[-1], by_end=where.by_end), False)
         end = end_id.strip()

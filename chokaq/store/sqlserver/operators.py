@@ -13,6 +13,7 @@ from chokaq.store.records import (
     CancelAnswer,
     JobFilter,
     Page,
+    PriorityView,
     QueueChange,
     QueueView,
     WorkerView,
@@ -83,28 +84,33 @@ class OperatorOperations(Calling):
             *documents.span(where.failed_from, where.failed_until),
             needle(where.search) or "",
         )
-        jobs = [views.job_view(row) for row in rows[:limit]]
+        jobs = [views.VIEWS.job(row) for row in rows[:limit]]
         return Page(jobs, jobs[-1].id if len(rows) > limit else None)
 
     def list_queues(self) -> list[QueueView]:
         """Every queue that has a row in Queues or live jobs, by name."""
         return [views.queue_view(row) for row in self._call("ListQueues", "")[0]]
 
+    def list_priorities(self, queue: str) -> list[PriorityView]:
+        """How long the due jobs of a queue have waited, by priority, the highest first."""
+        check_name("queue", queue)
+        return [views.priority_view(row) for row in self._call("ListPriorities", queue)[0]]
+
     def list_workers(self, *, ended: bool = False) -> list[WorkerView]:
         """The registry, newest first."""
-        return [views.worker_view(row) for row in self._call("ListWorkers", ended)[0]]
+        return [views.VIEWS.worker([*row[:9], *row[10:]], row[9]) for row in self._call("ListWorkers", ended)[0]]
 
     def list_attempts(self, job_id: str) -> list[Attempt]:
         """The failed attempts of one job, oldest first."""
         if not documents.is_id(job_id):
             return []
-        return [views.attempt(row) for row in self._call("ListAttempts", job_id)[0]]
+        return [views.VIEWS.attempt(row) for row in self._call("ListAttempts", job_id)[0]]
 
     def list_audit(self, target: str | None = None, limit: int = 50, after: int | None = None) -> list[AuditEntry]:
         """Audit rows, newest first."""
         limit = max(1, min(limit, MAX_PAGE))
-        return [views.audit_entry(row) for row in self._call("ListAudit", target or "", limit, after or 0)[0]]
+        return [views.VIEWS.audit_entry(row) for row in self._call("ListAudit", target or "", limit, after or 0)[0]]
 
     def list_buckets(self, queue: str | None, since_ms: int) -> list[Bucket]:
         """Outcome counters of the last `since_ms` milliseconds."""
-        return [views.bucket(row) for row in self._call("ListBuckets", queue or "", since_ms)[0]]
+        return [views.VIEWS.bucket(row) for row in self._call("ListBuckets", queue or "", since_ms)[0]]

@@ -13,6 +13,7 @@ from chokaq.store.repairs import (
     DlqFilter,
     DlqPreview,
     Edits,
+    KeyHolder,
     RepairAnswer,
     check_actor,
     check_changes,
@@ -23,6 +24,8 @@ from chokaq.store.sqlserver import documents
 from chokaq.store.sqlserver.calling import Calling
 from chokaq.store.sqlserver.link import Rows
 
+KEY_LIMIT = 255
+"""UTF-16 code units of an idempotency key."""
 _PAYLOAD, _TAGS, _PRIORITY, _CLEAR_TAGS = 1, 2, 4, 8
 
 
@@ -76,6 +79,14 @@ class RepairOperations(Calling):
         )
         return DlqPreview(head[0], bool(head[1]), [row[0] for row in rows])
 
+    def get_key_holder(self, key: str) -> KeyHolder | None:
+        """The live job that holds an idempotency key."""
+        if documents.cut(key, KEY_LIMIT) != key:
+            return None
+        for job_id, status in self._call("GetKeyHolder", key)[0]:
+            return KeyHolder(job_id, JobStatus(status))
+        return None
+
     def edit_job(
         self, job_id: str, edits: Edits, actor: str, reason: str | None = None, *, request: str | None = None
     ) -> RepairAnswer:
@@ -120,7 +131,7 @@ def _changes(edits: Edits) -> tuple[int, bytes, str, str, int]:
 def _answers(targets: Sequence[str], rows: Rows) -> list[RepairAnswer]:
     """One answer per job, in the order of the input; what cannot be an id is unknown."""
     found = {
-        row[0]: RepairAnswer(row[0], RESULTS[row[1]], None if row[2] is None else JobStatus(row[2]), row[3])
+        row[0]: RepairAnswer(row[0], RESULTS[row[1]], None if row[2] is None else JobStatus(row[2]), *row[3:])
         for row in rows
     }
     return [found.get(target) or RepairAnswer(target, UNKNOWN) for target in targets]

@@ -7,7 +7,7 @@ from typing import Any
 from chokaq.store.errors import StoreMisconfigured, StoreRefused
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.records import Enqueued, NewJob
-from chokaq.store.sqlserver import schema, views
+from chokaq.store.sqlserver import documents, schema, views
 from chokaq.store.sqlserver.calls import calls, check_schema_name
 from chokaq.store.sqlserver.client import enqueue
 from chokaq.store.sqlserver.connecting import DEFAULT_PORT
@@ -19,7 +19,7 @@ from chokaq.store.sqlserver.session import SqlServerSession
 from chokaq.store.url import MSSQL, DatabaseUrl
 
 _ERROR_COLUMNS = 2
-"""Inside a caller's transaction EnqueueJobs reports an error as a row (number, text)."""
+"""Inside a caller's transaction EnqueueJobs and EnqueueKeyedJobs report an error as a row (number, text)."""
 
 
 class SqlServerStore:
@@ -62,16 +62,17 @@ class SqlServerStore:
         connection = cursor.connection
         if connection.autocommit:
             raise StoreRefused("enqueue_in needs a cursor with a transaction: connect with autocommit=False")
-        call = calls(self._options.schema)["EnqueueJobs"]
+        procedures = calls(self._options.schema)
 
-        def run(mapped: str, document: str, data: bytes) -> Rows:
+        def run(given: documents.Enqueue) -> Rows:
+            call = procedures[given.procedure]
             try:
                 # A cursor of its own on the same connection: the caller's keeps its parameter types.
                 own = connection.cursor()
                 try:
                     own.setinputsizes(call.types)
-                    own.execute(call.sql, mapped, document, data, True)
-                    [rows] = drain(own)
+                    own.execute(call.sql, *given.parameters, True)
+                    rows = [row for found in drain(own) for row in found]
                     if rows and len(rows[0]) == _ERROR_COLUMNS:
                         raise translate(reported(*rows[0]), self._url.redacted, self._url.secrets)
                     return rows

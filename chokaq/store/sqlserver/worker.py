@@ -19,6 +19,7 @@ from chokaq.store.records import (
 from chokaq.store.sqlserver import documents, views
 from chokaq.store.sqlserver.calling import Calling
 from chokaq.store.sqlserver.link import Rows
+from chokaq.store.views import live_queue
 
 _INT = 2_147_483_647
 
@@ -54,14 +55,13 @@ class WorkerOperations(Calling):
         if len(jobs) < chosen:
             # Another fetch was faster over the same rows; more may be waiting behind them.
             next_due = 0
-        live_queue, asked = views.live_queue(live), views.cancellations(told)
-        return Fetch(bool(retired), jobs, live_queue, asked, next_due, bool(draining), circuit_order)
+        asked = views.cancellations(told)
+        return Fetch(bool(retired), jobs, live_queue(live), asked, next_due, bool(draining), circuit_order)
 
     def start_jobs(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
         """Fetched → Processing."""
         documents.bounded(jobs)
-        [rows] = self._call("StartJobs", worker.worker_id, documents.leases(jobs))
-        return answers(jobs, rows)
+        return applied(jobs, self._call("StartJobs", worker.worker_id, documents.by_lease(jobs)))
 
     def keep_alive(
         self, worker: Registration, beats: Sequence[Beat], figures: Figures
@@ -82,10 +82,9 @@ class WorkerOperations(Calling):
         return answers(beats, rows), views.cancellations(told)
 
     def archive_succeeded(self, worker: Registration, jobs: Sequence[Held]) -> list[Answer]:
-        """Processing → Archive."""
+        """Processing → Archive. A row that a manual repair left there gives way."""
         documents.bounded(jobs)
-        [rows] = self._call("ArchiveSucceeded", worker.worker_id, worker.slot, documents.leases(jobs))
-        return answers(jobs, rows)
+        return applied(jobs, self._call("ArchiveSucceeded", worker.worker_id, worker.slot, documents.by_lease(jobs)))
 
     def reschedule_for_retry(self, worker: Registration, retries: Sequence[Retry]) -> list[Answer]:
         """Processing → Pending after a charged failure; Cancelled when asked for, Failed when too old."""
@@ -106,6 +105,14 @@ class WorkerOperations(Calling):
         documents.bounded(releases)
         [rows] = self._call("ReleaseJobs", worker.worker_id, worker.slot, documents.releases(releases))
         return answers(releases, rows)
+
+
+def applied(jobs: Sequence[Held], stale: Sequence[Rows]) -> list[Answer]:
+    """One answer per job, in the order of the input: applied, unless a set names it or it has no id that a row could have."""
+    named = {(row[0].rstrip(), row[1]) for rows in stale for row in rows}
+    return [
+        Answer.APPLIED if (job.id, job.lease) not in named and documents.is_id(job.id) else Answer.STALE for job in jobs
+    ]
 
 
 def answers(jobs: Sequence[Held | Beat | Retry | Failure | Release], rows: Rows) -> list[Answer]:

@@ -68,6 +68,7 @@ print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 def test_a_session_taken_over_a_fork_opens_its_own_connection_and_leaves_the_parents_alone(
     path: Path, beside: Callable[..., Program]
 ) -> None:
+    """C22."""
     program = beside(FORK_WITH_A_SESSION, path)
     assert said(program) == "0"
     assert said(program) == "4"

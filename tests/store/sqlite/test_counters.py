@@ -37,16 +37,16 @@ def written(*tallies: Tally) -> list[tuple[object, ...]]:
 )
 def test_a_lag_counts_in_the_first_bucket_that_holds_it(lag: int, bucket: int) -> None:
     tally = Tally()
-    tally.success("mail", 10, lag)
+    tally.successes("mail", [10], [lag])
     [row] = written(tally)
     assert row[9:] == tuple(int(index == bucket) for index in range(12))
 
 
 def test_sums_add_up_over_calls_of_one_second() -> None:
     first, second = Tally(), Tally()
-    first.success("mail", 10, 0)
-    first.success("mail", 30, 0)
-    second.success("mail", 20, 0)
+    first.successes("mail", [10], [0])
+    first.successes("mail", [30], [0])
+    second.successes("mail", [20], [0])
     [row] = written(first, second)
     assert row[:9] == (3, 1, 1_700_000_000_000, "mail", Outcome.SUCCEEDED, -1, 3, 60, 30)
 

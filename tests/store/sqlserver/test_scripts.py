@@ -9,13 +9,31 @@ import pytest
 
 from chokaq.store import sqlfiles
 from chokaq.store.errors import StoreMisconfigured
-from chokaq.store.sqlserver import inspection, schema, scripts
-from chokaq.store.sqlserver.calls import PROCEDURES, calls, check_schema_name
+from chokaq.store.sqlserver import inspection, schema, scripts, views
+from chokaq.store.sqlserver.calls import (
+    BIGINT,
+    BIT,
+    BYTES,
+    DOCUMENT,
+    ID,
+    ID_OR_EMPTY,
+    INT,
+    NAME,
+    PROCEDURES,
+    calls,
+    check_schema_name,
+)
 from chokaq.store.sqlserver.rewrite import batches, normalised, renamed, without_create_or_alter
 
 FILES = [("schema", name) for name in sqlfiles.names("schema")] + [
     ("procedures", name) for name in sqlfiles.names("procedures")
 ]
+READ = re.compile(
+    r"(?<!DELETE )(?:FROM|JOIN)\s+chokaq\.(Jobs\w+)\s*"
+    r"(?:(?!WITH\b|ON\b|WHERE\b)\w+)?\s*"
+    r"(?:WITH\s*\(((?:[^()]|\([^)]*\))*)\))?"
+)
+"""A pillar that a statement reads, and its hints."""
 TWINLESS = {"GetClock"}
 """The embedded store asks its host for the time."""
 EMBEDDED_ONLY = {"001_pillars", "003_circuits", "004_claims", "Moves", "Repairs"}
@@ -69,6 +87,70 @@ def test_every_readpast_locks_as_read_committed(name: str) -> None:
     """Without it READPAST fails, or means nothing, where READ_COMMITTED_SNAPSHOT is on."""
     for hints in re.findall(r"WITH \(([^)]*READPAST[^)]*)\)", sqlfiles.read("procedures", name)):
         assert "READCOMMITTEDLOCK" in hints
+
+
+@pytest.mark.parametrize("name", ["FetchJobs", "StartJobs", "KeepAlive", "ArchiveSucceeded", "ArchiveFailed"])
+def test_what_is_called_for_every_job_reads_the_pillars_by_seeks_alone(name: str) -> None:
+    """C32: a plan that walks the backlog is no plan SQL Server may choose under FORCESEEK; and no sort stands before a claim.
+
+    Exempt: statements about cancellations, which begin at the few rows of CancelRequests.
+    """
+    text = re.sub(r"--[^\n]*", "", sqlfiles.read("procedures", name).split("\nAS\n", 1)[1])
+    statements = [part for part in text.split(";") if "chokaq.CancelRequests" not in part]
+    reads = [read for part in statements for read in READ.findall(part)]
+    assert reads
+    assert [table for table, hints in reads if "FORCESEEK" not in hints] == []
+    for part in statements:
+        if "IX_JobsHot_Ready" in part:
+            assert "ORDER BY Priority DESC, DueAtUtc, Id" in part, "the claim is served in the order of its index"
+
+
+@pytest.mark.parametrize(
+    "name", ["PurgeArchive", "PurgeDLQ", "PurgeLeftovers", "RecoverAbandoned", "ArchiveZombies", "RollUp"]
+)
+def test_where_the_leaders_chores_meet_work_they_are_the_victims(name: str) -> None:
+    """C33: low deadlock priority, and no statement of theirs takes more than a page of rows."""
+    text = re.sub(r"--[^\n]*", "", sqlfiles.read("procedures", name))
+    body = text.split("\nAS\n", 1)[1]
+    assert body.index("SET DEADLOCK_PRIORITY LOW;") < body.index("chokaq.")
+    if name.startswith("Purge"):
+        assert re.search(r"TOP \(@\w+\)", body)
+
+
+@pytest.mark.parametrize("name", [name for name in sqlfiles.names("procedures") if not name.startswith("Enqueue")])
+def test_a_procedure_that_begins_a_transaction_ends_it_on_every_error(name: str) -> None:
+    """C28: rolled back, and the error still reaches the caller. (Enqueue… may live inside its caller's: see the contract.)"""
+    text = re.sub(r"--[^\n]*", "", sqlfiles.read("procedures", name))
+    begun = len(re.findall(r"\bBEGIN TRANSACTION\b", text))
+    catches = re.findall(r"\bBEGIN CATCH\b(.*?)\bEND CATCH\b", text, re.DOTALL)
+    assert len(catches) >= min(begun, 1)
+    for catch in catches:
+        before, _, after = catch.partition("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
+        assert "THROW;" in after
+        assert "chokaq." not in before, "nothing is read or written in a transaction that failed"
+    if begun:
+        assert "SET XACT_ABORT ON;" in text
+        assert len(re.findall(r"\bCOMMIT TRANSACTION\b", text)) >= begun
+
+
+def test_no_procedure_is_told_the_time() -> None:
+    """C35: only the database's clock decides. Delays and ages go in as milliseconds; its own clock is asked in UTC."""
+    known = {code for code, _, _ in (ID, ID_OR_EMPTY, NAME, INT, BIGINT, BIT, DOCUMENT, BYTES)}
+    for name, parameters in PROCEDURES.items():
+        assert {code for code, _, _ in parameters.values()} <= known, name
+        text = re.sub(r"--[^\n]*", "", sqlfiles.read("procedures", name))
+        assert not re.search(r"\b(GETDATE|GETUTCDATE|SYSDATETIME|SYSDATETIMEOFFSET|CURRENT_TIMESTAMP)\b", text), name
+        head = text.split("CREATE OR ALTER", 1)[1].split("\nAS\n", 1)[0]
+        assert not re.search(r"\b(date|time|datetime|datetime2|datetimeoffset|smalldatetime)\b", head), name
+
+
+def test_the_store_of_the_server_never_asks_this_hosts_clock() -> None:
+    """C35: also where answers are turned into records."""
+    folder = Path(views.__file__).parent
+    sources = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    assert "worker.py" in sources
+    wrong = r"\btime\.time\(|datetime\.(now|utcnow|today)\("
+    assert [name for name, text in sources.items() if re.search(wrong, text)] == []
 
 
 def test_another_schema_changes_the_qualifier_and_the_roles_and_nothing_else() -> None:

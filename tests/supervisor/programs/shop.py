@@ -11,6 +11,7 @@ app = ChokaQ()
 for name in ("quick", "wait", "block", "block_once", "die", "leave", "memory"):
     app.job(f"work.{name}", dict, queue="work")
 app.job("work.frail", dict, queue="work", on_crash="retry", crash_limit=5, retry_base_delay=0.01, retry_jitter=0.0)
+app.job("work.block_briefly", dict, queue="work", execution_timeout=1.0)
 app.job("other.quick", dict, queue="other")
 
 
@@ -40,6 +41,7 @@ async def wait(job: dict[str, Any], ctx: JobContext) -> None:
 
 
 @app.handler("work.block")
+@app.handler("work.block_briefly")
 def block(job: dict[str, Any], ctx: JobContext) -> None:
     """In a thread, deaf to cancellation."""
     note(ctx)
