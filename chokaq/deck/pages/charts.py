@@ -1,5 +1,6 @@
 """The charts: throughput, failures by reason, lag, running against capacity, over the last hour or day."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from nicegui import ui
@@ -63,7 +64,9 @@ class ChartRow:
         def choice(span: Span, text: str) -> Node:
             return button("span", text, value=span, aria_pressed="true" if self._span == span else "false")
 
-        self._head.show(el("div.head.sub", el("h2", "Over time"), el("div.segments", choice("hour", "Hour"), choice("day", "Day"))))
+        self._head.show(
+            el("div.head.sub", el("h2", "Over time"), el("div.segments", choice("hour", "Hour"), choice("day", "Day")))
+        )
 
     def _box(self, name: str, unit: str) -> Any:
         with ui.element("section").classes("card chart").props(f'aria-label="{name}"'):
@@ -75,37 +78,67 @@ def _ms(point: Point) -> int:
     return round(point.start.timestamp() * 1_000)
 
 
-def _base(series: list[dict[str, Any]], *, legend: bool = False, axis: str | None = None, tooltip: str | None = None) -> dict[str, Any]:
+def _base(
+    series: list[dict[str, Any]], *, legend: bool = False, axis: str | None = None, tooltip: str | None = None
+) -> dict[str, Any]:
     value_axis: dict[str, Any] = {
-        "type": "value", "minInterval": 0, "splitNumber": 3,
-        "axisLabel": {":color": _MUTED, "fontSize": 11}, "splitLine": {"lineStyle": {":color": _LINE}},
-    }  # fmt: skip
+        "type": "value",
+        "minInterval": 0,
+        "splitNumber": 3,
+        "axisLabel": {":color": _MUTED, "fontSize": 11},
+        "splitLine": {"lineStyle": {":color": _LINE}},
+    }
     if axis:
         value_axis["axisLabel"][":formatter"] = axis
     shown: dict[str, Any] = {
-        "trigger": "axis", "confine": True, ":backgroundColor": "chokaqColour('--card')", ":borderColor": _LINE,
-        "textStyle": {":color": "chokaqColour('--ink')", "fontSize": 12}, "padding": [6, 10],
-    }  # fmt: skip
+        "trigger": "axis",
+        "confine": True,
+        ":backgroundColor": "chokaqColour('--card')",
+        ":borderColor": _LINE,
+        "textStyle": {":color": "chokaqColour('--ink')", "fontSize": 12},
+        "padding": [6, 10],
+    }
     if tooltip:
         shown[":valueFormatter"] = tooltip
     return {
         "animation": False,
         "grid": {"left": 46, "right": 14, "top": 30 if legend else 12, "bottom": 24},
-        "legend": {"show": legend, "type": "scroll", "top": 0, "left": 40, "itemWidth": 10, "itemHeight": 8, "icon": "rect",
-                   "textStyle": {":color": _MUTED, "fontSize": 11}, "pageIconSize": 9},
+        "legend": {
+            "show": legend,
+            "type": "scroll",
+            "top": 0,
+            "left": 40,
+            "itemWidth": 10,
+            "itemHeight": 8,
+            "icon": "rect",
+            "textStyle": {":color": _MUTED, "fontSize": 11},
+            "pageIconSize": 9,
+        },
         "tooltip": shown,
-        "xAxis": {"type": "time", "axisLabel": {":color": _MUTED, "fontSize": 11, "hideOverlap": True}, "axisLine": {"lineStyle": {":color": _LINE}},
-                  "axisTick": {"show": False}, "splitLine": {"show": False}},
+        "xAxis": {
+            "type": "time",
+            "axisLabel": {":color": _MUTED, "fontSize": 11, "hideOverlap": True},
+            "axisLine": {"lineStyle": {":color": _LINE}},
+            "axisTick": {"show": False},
+            "splitLine": {"show": False},
+        },
         "yAxis": value_axis,
         "series": series,
-    }  # fmt: skip
+    }
 
 
-def _line(name: str, colour: str, data: list[list[float | None]], **more: Any) -> dict[str, Any]:
+def _line(name: str, colour: str, data: Sequence[Sequence[float | None]], **more: Any) -> dict[str, Any]:
     return {
-        "type": "line", "name": name, "showSymbol": False, "step": False, "lineStyle": {"width": 1.6, "color": colour},
-        "itemStyle": {"color": colour}, "areaStyle": {"color": colour, "opacity": 0.12}, "data": data, **more,
-    }  # fmt: skip
+        "type": "line",
+        "name": name,
+        "showSymbol": False,
+        "step": False,
+        "lineStyle": {"width": 1.6, "color": colour},
+        "itemStyle": {"color": colour},
+        "areaStyle": {"color": colour, "opacity": 0.12},
+        "data": data,
+        **more,
+    }
 
 
 def _throughput(seen: Charts) -> dict[str, Any]:
@@ -123,10 +156,16 @@ def _failures(seen: Charts) -> dict[str, Any]:
             totals[reason] = totals.get(reason, 0) + count
     reasons = sorted(totals, key=lambda reason: -totals[reason])
     series = [
-        {"type": "bar", "stack": "failed", "name": reason, "itemStyle": {"color": _REASONS[at % len(_REASONS)]}, "barMaxWidth": 12,
-         "data": [[_ms(point), point.failed.get(reason, 0)] for point in seen.points]}
+        {
+            "type": "bar",
+            "stack": "failed",
+            "name": reason,
+            "itemStyle": {"color": _REASONS[at % len(_REASONS)]},
+            "barMaxWidth": 12,
+            "data": [[_ms(point), point.failed.get(reason, 0)] for point in seen.points],
+        }
         for at, reason in enumerate(reasons)
-    ]  # fmt: skip
+    ]
     nothing = {"type": "bar", "name": "stopped", "data": [[_ms(point), 0] for point in seen.points]}
     options = _base(series or [nothing], legend=bool(series))
     options["yAxis"]["minInterval"] = 1
@@ -135,7 +174,11 @@ def _failures(seen: Charts) -> dict[str, Any]:
 
 def _lag(seen: Charts) -> dict[str, Any]:
     data = [[_ms(point), point.lag_p95_ms] for point in seen.points]
-    return _base([_line("95th percentile", SERIES["run"], data, connectNulls=False)], axis="v => chokaqSpan(v)", tooltip="v => v == null ? 'none ended' : 'at most ' + chokaqSpan(v)")
+    return _base(
+        [_line("95th percentile", SERIES["run"], data, connectNulls=False)],
+        axis="v => chokaqSpan(v)",
+        tooltip="v => v == null ? 'none ended' : 'at most ' + chokaqSpan(v)",
+    )
 
 
 def _running(seen: Charts) -> dict[str, Any]:
@@ -143,5 +186,13 @@ def _running(seen: Charts) -> dict[str, Any]:
     series = [_line("running", SERIES["run"], running)]
     if seen.capacity:
         ends = [[_ms(point), seen.capacity] for point in seen.points]
-        series.append(_line("capacity now", SERIES["mute"], ends, areaStyle=None, lineStyle={"width": 1, "type": "dashed", "color": SERIES["mute"]}))
+        series.append(
+            _line(
+                "capacity now",
+                SERIES["mute"],
+                ends,
+                areaStyle=None,
+                lineStyle={"width": 1, "type": "dashed", "color": SERIES["mute"]},
+            )
+        )
     return _base(series, legend=True)

@@ -18,9 +18,19 @@ class Question:
     """A dialog with a form. `run(values)` does it and answers what to tell; a refusal is shown in the dialog, which stays."""
 
     def __init__(
-        self, screen: Screen, title: str, run: Run, *, body: Sequence[Node] = (), verb: str, danger: bool = False,
-        confirmation: Confirmation | None = None, reason: str | None = "optional", fields: Sequence[Node] = (), wide: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        screen: Screen,
+        title: str,
+        run: Run,
+        *,
+        body: Sequence[Node] = (),
+        verb: str,
+        danger: bool = False,
+        confirmation: Confirmation | None = None,
+        reason: str | None = "optional",
+        fields: Sequence[Node] = (),
+        wide: bool = False,
+    ) -> None:
         """`fields`: named inputs, before the reason; `reason`: `optional`, `required`, or None for no such field."""
         self._screen, self._run = screen, run
         self._title, self._verb, self._danger, self._reason = title, verb, danger, reason
@@ -28,11 +38,10 @@ class Question:
         self._typed = ""
         self._problem: str | None = None
         self._busy = False
-        with screen.overlay, ui.dialog() as self.dialog:
-            with ui.element("div").classes("dialog wide" if wide else "dialog"):
-                self.fragment = Fragment(self._act)
-                self.extra = ui.element("div")
-                self.foot = Fragment(self._act)
+        with screen.overlay, ui.dialog() as self.dialog, ui.element("div").classes("dialog wide" if wide else "dialog"):
+            self.fragment = Fragment(self._act)
+            self.extra = ui.element("div")
+            self.foot = Fragment(self._act)
         self.dialog.on("hide", self.dialog.delete)
         self.show()
         self.dialog.open()
@@ -54,12 +63,14 @@ class Question:
                     button("close", "Leave it as it is", kind="quiet"),
                     el(
                         f"button.btn.{'danger' if self._danger else 'primary'}",
-                        self._verb, type="submit", disabled=not confirmed or self._busy,
+                        self._verb,
+                        type="submit",
+                        disabled=not confirmed or self._busy,
                     ),
                 ),
                 act="submit",
             )
-        )  # fmt: skip
+        )
 
     def _reason_field(self) -> Node:
         if self._reason is None:
@@ -67,17 +78,26 @@ class Question:
         words = "Reason" if self._reason == "required" else "Reason (optional)"
         first = self.confirmation is None
         return el(
-            "label.field", el("span", words),
-            el("input", name="reason", maxlength="1000", autocomplete="off", required=self._reason == "required", focus=first),
-        )  # fmt: skip
+            "label.field",
+            el("span", words),
+            el(
+                "input",
+                name="reason",
+                maxlength="1000",
+                autocomplete="off",
+                required=self._reason == "required",
+                focus=first,
+            ),
+        )
 
     def _phrase_field(self, phrase: str | None) -> Node:
         if phrase is None:
             return None
         return el(
-            "label.field", el("span", "Type ", el("kbd", phrase), " to confirm"),
+            "label.field",
+            el("span", "Type ", el("kbd", phrase), " to confirm"),
             el("input", name="typed", act="typed", live=True, autocomplete="off", spellcheck="false", focus=True),
-        )  # fmt: skip
+        )
 
     async def _act(self, name: str, value: object) -> None:
         if name == "close":

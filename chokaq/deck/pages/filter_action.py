@@ -27,10 +27,26 @@ class FilterAction:
         chosen = [el("option", verb, value=action.value) for action, verb in _VERBS.items()]
         most = [el("option", f"{count:,}", value=str(count)) for count in _MAXIMA]
         fields = [
-            el("label.field", el("span", "What to do"), el("select", *chosen, name="action", initial=Action.RESURRECT.value, focus=True)),
-            el("label.field", el("span", "With at most so many jobs, newest first"), el("select", *most, name="maximum", initial=str(DEFAULT_MAXIMUM))),
+            el(
+                "label.field",
+                el("span", "What to do"),
+                el("select", *chosen, name="action", initial=Action.RESURRECT.value, focus=True),
+            ),
+            el(
+                "label.field",
+                el("span", "With at most so many jobs, newest first"),
+                el("select", *most, name="maximum", initial=str(DEFAULT_MAXIMUM)),
+            ),
         ]
-        Question(screen, "Act on all jobs that fit", self._preview, body=[_told(where)], fields=fields, verb="Preview", reason=None)
+        Question(
+            screen,
+            "Act on all jobs that fit",
+            self._preview,
+            body=[_told(where)],
+            fields=fields,
+            verb="Preview",
+            reason=None,
+        )
 
     async def _preview(self, values: Values) -> None:
         action, maximum = Action(values["action"]), int(values["maximum"])
@@ -43,9 +59,15 @@ class FilterAction:
             return await self._run(action, found.ids, typed)
 
         Question(
-            self._screen, f"{_VERBS[action]} {words.jobs(len(found.ids))}?", run, body=[_told(self._where), *self._seen(found)], verb=_VERBS[action],
-            danger=action is not Action.RESURRECT, confirmation=due, reason="required" if action is Action.DROP else "optional",
-        )  # fmt: skip
+            self._screen,
+            f"{_VERBS[action]} {words.jobs(len(found.ids))}?",
+            run,
+            body=[_told(self._where), *self._seen(found)],
+            verb=_VERBS[action],
+            danger=action is not Action.RESURRECT,
+            confirmation=due,
+            reason="required" if action is Action.DROP else "optional",
+        )
 
     def _seen(self, found: Preview) -> list[Node]:
         more = "more than " if found.more else ""
@@ -54,13 +76,20 @@ class FilterAction:
         sample = [el("li", link(self._screen.job_url(job_id), job_id, target="_blank")) for job_id in found.sample[:8]]
         left = len(found.ids) - len(sample)
         return [
-            el("p", el("b", line[0].upper() + line[1:]), rest, " Each job is judged anew when it is done: one that has moved on stays as it is."),
+            el(
+                "p",
+                el("b", line[0].upper() + line[1:]),
+                rest,
+                " Each job is judged anew when it is done: one that has moved on stays as it is.",
+            ),
             el("ul.ids", *sample, el("li.faint", f"and {left:,} more") if left > 0 else None),
         ]
 
 
 def _told(where: Search) -> Node:
-    said = [el("li", el("span.faint", name.replace("_", " ")), " ", value) for name, value in reads.to_query(where).items() if name not in ("sort", "order")]
+    said = [
+        el("li", el("span.faint", name.replace("_", " ")), " ", value)
+        for name, value in reads.to_query(where).items()
+        if name not in ("sort", "order")
+    ]
     return el("ul.filter-told", *said)
-
-

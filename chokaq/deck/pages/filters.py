@@ -22,24 +22,55 @@ _STATUSES = {
 def bar(where: Search, queues: Sequence[str]) -> list[Node]:
     """Tabs and fields; every field takes effect when it is left or Enter is pressed."""
     tabs = [
-        button("pillar", words, value=pillar.value if pillar else "", aria_pressed="true" if where.pillar == pillar else "false")
+        button(
+            "pillar",
+            words,
+            value=pillar.value if pillar else "",
+            aria_pressed="true" if where.pillar == pillar else "false",
+        )
         for pillar, words in _TABS
     ]
     known = sorted({*queues, *([where.queue] if where.queue else [])})
     statuses = _STATUSES[where.pillar]
     fields: list[Node] = [
-        el("input.search", name="text", type="search", initial=where.text or "", placeholder="Search id, type, tags, error   /", aria_label="Search", data_search="", maxlength="1000"),
+        el(
+            "input.search",
+            name="text",
+            type="search",
+            initial=where.text or "",
+            placeholder="Search id, type, tags, error   /",
+            aria_label="Search",
+            data_search="",
+            maxlength="1000",
+        ),
         _choice("queue", "Queue", [(name, name) for name in known], where.queue),
-        _choice("status", "Status", [(state.label.lower(), state.label) for state in statuses], where.status.label.lower() if where.status is not None else None) if len(statuses) > 1 else None,
+        _choice(
+            "status",
+            "Status",
+            [(state.label.lower(), state.label) for state in statuses],
+            where.status.label.lower() if where.status is not None else None,
+        )
+        if len(statuses) > 1
+        else None,
         _text("type_key", "Type", where.type_key),
         _text("tag", "Tag", where.tag),
-    ]  # fmt: skip
+    ]
     if where.pillar in (Pillar.DLQ, None):
-        fields.append(_choice("reason", "Reason", [(reason.label, reason.label) for reason in FailureReason], where.reason.label if where.reason is not None else None))
+        fields.append(
+            _choice(
+                "reason",
+                "Reason",
+                [(reason.label, reason.label) for reason in FailureReason],
+                where.reason.label if where.reason is not None else None,
+            )
+        )
     if where.pillar is Pillar.DLQ or where.error_type:
         fields.append(_text("error_type", "Error type", where.error_type))
     if where.pillar in (Pillar.DLQ, Pillar.ARCHIVE):
-        fields += [_instant("stopped_from", "Ended from", where.stopped_from), _instant("stopped_until", "until", where.stopped_until)]
+        fields += [
+            _instant("stopped_from", "Ended from", where.stopped_from),
+            _instant("stopped_until", "until", where.stopped_until),
+        ]
     fields.append(el("button.btn", "Search", type="submit"))
     if _filtered(where):
         fields.append(button("clear", "Clear", kind="quiet"))
@@ -49,7 +80,13 @@ def bar(where: Search, queues: Sequence[str]) -> list[Node]:
             el("h1", "Jobs"),
             el("div.segments", *tabs, role="group", aria_label="Pillar"),
         ),
-        el("form.fields.filters", *fields, act="filter", role="search", key=where.pillar.value if where.pillar else "all"),
+        el(
+            "form.fields.filters",
+            *fields,
+            act="filter",
+            role="search",
+            key=where.pillar.value if where.pillar else "all",
+        ),
     ]
 
 
@@ -61,7 +98,9 @@ def changed(where: Search, values: Mapping[str, Any]) -> Search:
     named = {state.label.lower(): state for state in JobStatus}
     reasons = {reason.label: reason for reason in FailureReason}
     fresh: dict[str, Any] = {
-        name: str(values[name]).strip() or None for name in ("text", "queue", "type_key", "tag", "error_type") if name in values
+        name: str(values[name]).strip() or None
+        for name in ("text", "queue", "type_key", "tag", "error_type")
+        if name in values
     }
     if "status" in values:
         fresh["status"] = named.get(str(values["status"]))
@@ -79,15 +118,34 @@ def _filtered(where: Search) -> bool:
 
 def _choice(name: str, words: str, options: Sequence[tuple[str, str]], now: str | None) -> Node:
     return el(
-        "select", el("option", f"{words}: any", value=""), *(el("option", text, value=value) for value, text in options),
-        name=name, initial=now or "", aria_label=words, class_="set" if now else None, data_submit="",
-    )  # fmt: skip
+        "select",
+        el("option", f"{words}: any", value=""),
+        *(el("option", text, value=value) for value, text in options),
+        name=name,
+        initial=now or "",
+        aria_label=words,
+        class_="set" if now else None,
+        data_submit="",
+    )
 
 
 def _text(name: str, words: str, now: str | None) -> Node:
-    return el("input", name=name, initial=now or "", placeholder=words, aria_label=words, class_="set" if now else None, spellcheck="false")
+    return el(
+        "input",
+        name=name,
+        initial=now or "",
+        placeholder=words,
+        aria_label=words,
+        class_="set" if now else None,
+        spellcheck="false",
+    )
 
 
 def _instant(name: str, words: str, now: datetime | None) -> Node:
     ms = "" if now is None else round(now.timestamp() * 1_000)
-    return el("label.inline", words, " ", el("input", name=name, type="datetime-local", initial=ms, class_="set" if now else None))
+    return el(
+        "label.inline",
+        words,
+        " ",
+        el("input", name=name, type="datetime-local", initial=ms, class_="set" if now else None),
+    )

@@ -26,15 +26,23 @@ def top(desk: Desk, user: User, here: str, state: State) -> list[Node]:
         el("a.skip", "To the content", href="#main"),
         el(
             "header.top",
-            el("a.brand", el("span.mark", "≡", aria_hidden="true"), "chokaq", href=f"{desk.base}/"),
+            el("a.brand", el("span.mark", "≡", aria_hidden="true"), desk.settings.deck.title, href=f"{desk.base}/"),
             el("nav.pages", *entries, aria_label="Pages"),
             el(
                 "div.status",
-                el("span.badge.danger", "PRODUCTION", title="production: true in chokaq.yaml") if desk.settings.production else None,
+                el("span.badge.danger", "PRODUCTION", title="production: true in chokaq.yaml")
+                if desk.settings.production
+                else None,
                 freshness(state),
                 el("span.database", desk.database, title=f"The jobs live in {desk.database}"),
                 el("span.who", user.name, el("span.faint", " viewer") if not user.may_change else None, title=role),
-                el("button.btn.quiet.theme", "Theme", type="button", data_theme_switch="", title="Light, dark, or as the system says"),
+                el(
+                    "button.btn.quiet.theme",
+                    "Theme",
+                    type="button",
+                    data_theme_switch="",
+                    title="Light, dark, or as the system says",
+                ),
                 _leave(desk, user),
             ),
         ),
@@ -56,11 +64,16 @@ def banner(state: State) -> list[Node]:
     return [
         el(
             "div.away",
-            el("b", "The database does not answer"), why, ". What you see is from ", when(state.stale_since, "clock"),
-            ", ", when(state.stale_since), ". It is asked again every second; the page goes on by itself.",
+            el("b", "The database does not answer"),
+            why,
+            ". What you see is from ",
+            when(state.stale_since, "clock"),
+            ", ",
+            when(state.stale_since),
+            ". It is asked again every second; the page goes on by itself.",
             role="status",
         )
-    ]  # fmt: skip
+    ]
 
 
 def _leave(desk: Desk, user: User) -> Node:

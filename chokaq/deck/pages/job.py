@@ -1,5 +1,7 @@
 """The page of one job: what it is, where it stands, what happened to it, and what may be done with it."""
 
+from functools import partial
+
 from chokaq.deck import topics
 from chokaq.deck.pages import job_history, words
 from chokaq.deck.pages.dialogs import Question, Values
@@ -16,9 +18,10 @@ from chokaq.operations.errors import OperationError
 from chokaq.store.records import JobView
 
 _SCOPES = {
-    KeyScope.ACTIVE: "free again when the job leaves Hot", KeyScope.RETAINED: "held as long as its row exists",
+    KeyScope.ACTIVE: "free again when the job leaves Hot",
+    KeyScope.RETAINED: "held as long as its row exists",
     KeyScope.WINDOW: "held for a time from acceptance",
-}  # fmt: skip
+}
 
 
 class JobScreen:
@@ -29,7 +32,7 @@ class JobScreen:
         self.screen, self.job_id = screen, job_id
         self.part = screen.part(self._read, self._draw)
         for action in (Action.CANCEL, Action.RESURRECT, Action.DROP, Action.PURGE):
-            screen.on(action.value, lambda _, action=action: self._ask(action))
+            screen.on(action.value, partial(self._ask, action))
         screen.on("edit", self._edit)
 
     async def open(self) -> None:
@@ -58,21 +61,40 @@ class JobScreen:
                 el(
                     "div.half",
                     job_history.risks_card(page) if job.pillar is Pillar.DLQ else None,
-                    job_history.attempts_card(self.screen, page), job_history.claims_card(page), job_history.audit_card(self.screen, page),
+                    job_history.attempts_card(self.screen, page),
+                    job_history.claims_card(page),
+                    job_history.audit_card(self.screen, page),
                 ),
             ),
-        ]  # fmt: skip
+        ]
 
     def _head(self, page: JobPage) -> Node:
         job = page.detail.job
         return el(
             "div.head.job",
-            el("div", el("div.crumbs", link(self.screen.url("/jobs"), "Jobs"), " / ", link(self.screen.url("/jobs", {"pillar": job.pillar.value}), _PILLARS[job.pillar])),
-               el("h1", job.type_key), el("div.id", job.id)),
-            el("div.badges", words.status(job.status), words.reason(job.failure_reason) if job.failure_reason is not None and job.failure_reason.label != job.status.label else None,
-               el("span.badge.warn", "being cancelled") if job.cancel_requested_at and job.pillar is Pillar.HOT else None),
+            el(
+                "div",
+                el(
+                    "div.crumbs",
+                    link(self.screen.url("/jobs"), "Jobs"),
+                    " / ",
+                    link(self.screen.url("/jobs", {"pillar": job.pillar.value}), _PILLARS[job.pillar]),
+                ),
+                el("h1", job.type_key),
+                el("div.id", job.id),
+            ),
+            el(
+                "div.badges",
+                words.status(job.status),
+                words.reason(job.failure_reason)
+                if job.failure_reason is not None and job.failure_reason.label != job.status.label
+                else None,
+                el("span.badge.warn", "being cancelled")
+                if job.cancel_requested_at and job.pillar is Pillar.HOT
+                else None,
+            ),
             el("div.buttons", *self._buttons(page)),
-        )  # fmt: skip
+        )
 
     def _buttons(self, page: JobPage) -> list[Node]:
         if not self.screen.user.may_change:
@@ -93,14 +115,21 @@ class JobScreen:
         job = page.detail.job
         running = []
         if job.status is JobStatus.PROCESSING:
-            running = [el("div.running", progress(job), el("span", job.note) if job.note else None, el("span.faint", "running for ", when(job.started_at, "age")))]
+            running = [
+                el(
+                    "div.running",
+                    progress(job),
+                    el("span", job.note) if job.note else None,
+                    el("span.faint", "running for ", when(job.started_at, "age")),
+                )
+            ]
         error = None
         if job.error_message or job.error_type:
             error = el("div.error", el("b", job.error_type), el("pre.wrap", job.error_message or "no message"))
         return card("The job", *running, error, facts(_facts(self.screen, page, job)))
 
     # ── actions ───────────────────────────────────────────────────────────────────────────────────────────────────────
-    def _ask(self, action: Action) -> None:
+    def _ask(self, action: Action, _: object) -> None:
         job = self.page.detail.job
         due = self.screen.desk.actions.confirmation(action, 1)
 
@@ -112,11 +141,21 @@ class JobScreen:
         verb, told = TOLD[action]
         risks = self.page.risks if action is Action.RESURRECT else []
         Question(
-            self.screen, f"{verb} this job?", run, verb=verb, danger=action in (Action.DROP, Action.PURGE), confirmation=due,
-            body=[el("p", _ONE.get(action, told)), el("ul.risks", *(el("li", risk) for risk in risks)) if risks else None],
-            fields=[el("label.check", el("input", type="checkbox", name="without_key"), " without its key")] if action is Action.RESURRECT and job.idempotency_key else [],
+            self.screen,
+            f"{verb} this job?",
+            run,
+            verb=verb,
+            danger=action in (Action.DROP, Action.PURGE),
+            confirmation=due,
+            body=[
+                el("p", _ONE.get(action, told)),
+                el("ul.risks", *(el("li", risk) for risk in risks)) if risks else None,
+            ],
+            fields=[el("label.check", el("input", type="checkbox", name="without_key"), " without its key")]
+            if action is Action.RESURRECT and job.idempotency_key
+            else [],
             reason="required" if action is Action.DROP else "optional",
-        )  # fmt: skip
+        )
 
     async def _edit(self, _: object) -> None:
         EditJob(self.screen, self.page, self.part.refresh)
@@ -134,11 +173,18 @@ _ONE = {
 def _facts(screen: Screen, page: JobPage, job: JobView) -> list[tuple[str, Child]]:
     found: list[tuple[str, Child]] = [
         ("Queue", link(screen.url("/jobs", {"pillar": job.pillar.value, "queue": job.queue}), job.queue)),
-        ("Tries", el("span", f"{job.attempt_count:,} started", el("span.warn", f", process died {job.crash_count:,} ×") if job.crash_count else None)),
+        (
+            "Tries",
+            el(
+                "span",
+                f"{job.attempt_count:,} started",
+                el("span.warn", f", process died {job.crash_count:,} times") if job.crash_count else None,
+            ),
+        ),
         ("Priority", job.priority),
         ("Enqueued", when(job.created_at, "full")),
         ("Due", when(job.due_at, "full")),
-    ]  # fmt: skip
+    ]
     if job.started_at:
         found.append(("Started", when(job.started_at, "full")))
     if job.finished_at:
@@ -148,15 +194,32 @@ def _facts(screen: Screen, page: JobPage, job: JobView) -> list[tuple[str, Child
     if page.owner is not None:
         worker = page.owner.worker
         place = f"{worker.host}, pid {worker.pid}, queue {worker.queue}" if worker else "in no registry any more"
-        found.append(("Owner", el("span", el("i.light.ok" if page.owner.alive else "i.light.critical", role="img", aria_label="alive" if page.owner.alive else "not alive"),
-                                  el("span.id", job.worker_id or ""), el("small.faint.block", f"{place}; {page.owner.sentence}"))))  # fmt: skip
+        found.append(
+            (
+                "Owner",
+                el(
+                    "span",
+                    el(
+                        "i.light.ok" if page.owner.alive else "i.light.critical",
+                        role="img",
+                        aria_label="alive" if page.owner.alive else "not alive",
+                    ),
+                    el("span.id", job.worker_id or ""),
+                    el("small.faint.block", f"{place}; {page.owner.sentence}"),
+                ),
+            )
+        )
     elif job.worker_id:
         found.append(("Last owner", el("span.id", job.worker_id)))
     if job.cancel_requested_at:
         found.append(("Cancellation asked", when(job.cancel_requested_at, "full")))
     if job.idempotency_key:
-        found.append(("Key", el("span", el("code", job.idempotency_key), el("small.faint.block", _SCOPES[job.key_scope]))))
+        found.append(
+            ("Key", el("span", el("code", job.idempotency_key), el("small.faint.block", _SCOPES[job.key_scope])))
+        )
     found += [("Tags", job.tags or el("span.faint", "none")), ("Lease", job.lease)]
     if job.created_by or job.owner_login:
-        found.append(("Enqueued by", " · ".join(dict.fromkeys(who for who in (job.created_by, job.owner_login) if who))))
+        found.append(
+            ("Enqueued by", " · ".join(dict.fromkeys(who for who in (job.created_by, job.owner_login) if who)))
+        )
     return found

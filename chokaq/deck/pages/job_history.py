@@ -14,8 +14,17 @@ def payload_card(page: JobPage) -> Node:
     told = words.size(page.payload_bytes)
     if page.payload_cut:
         told += ", cut: too long to be shown whole or edited here"
-    known = "its type is known here: an edit is checked against it" if page.type_known else "its type is not known here: an edit is checked as JSON only"
-    return card("Payload", el("pre.code", page.payload, tabindex="0"), el("p.faint.small", known), beside=[el("span.faint", told)])
+    known = (
+        "its type is known here: an edit is checked against it"
+        if page.type_known
+        else "its type is not known here: an edit is checked as JSON only"
+    )
+    return card(
+        "Payload",
+        el("pre.code", page.payload, tabindex="0"),
+        el("p.faint.small", known),
+        beside=[el("span.faint", told)],
+    )
 
 
 def headers_card(page: JobPage) -> Node:
@@ -44,16 +53,29 @@ def attempts_card(screen: Screen, page: JobPage) -> Node:
 
 def _attempt(attempt: Attempt, number: int, *, latest: bool) -> Node:
     error = attempt.error
-    trace = el("details", el("summary", "Trace"), el("pre.code.trace", error.trace, tabindex="0"), open=latest) if error.trace else None
+    trace = (
+        el("details", el("summary", "Trace"), el("pre.code.trace", error.trace, tabindex="0"), open=latest)
+        if error.trace
+        else None
+    )
     owner = el("span.faint", " · worker ", el("span.id", attempt.worker_id)) if attempt.worker_id else None
     return el(
         "li",
-        el("div.when", el("b", f"#{number}"), " ", when(attempt.at, "full"), " ", el("span.faint", "(", when(attempt.at), ")"), owner, el("span.faint", f" · lease {attempt.lease:,}")),
+        el(
+            "div.when",
+            el("b", f"#{number}"),
+            " ",
+            when(attempt.at, "full"),
+            " ",
+            el("span.faint", "(", when(attempt.at), ")"),
+            owner,
+            el("span.faint", f" · lease {attempt.lease:,}"),
+        ),
         el("div.what", words.reason(attempt.reason), " ", el("b", error.type)),
         el("pre.wrap", error.message),
         trace,
         key=f"{attempt.lease}:{attempt.at.timestamp()}",
-    )  # fmt: skip
+    )
 
 
 def claims_card(page: JobPage) -> Node:
@@ -65,7 +87,9 @@ def claims_card(page: JobPage) -> Node:
 
 
 def _claim(claim: ClaimView) -> Node:
-    since = el("span", "done ", when(claim.done_at)) if claim.done_at else el("span", "claimed ", when(claim.claimed_at))
+    since = (
+        el("span", "done ", when(claim.done_at)) if claim.done_at else el("span", "claimed ", when(claim.claimed_at))
+    )
     until = el("span", ", expires ", when(claim.expires_at)) if claim.expires_at else ", never expires"
     kept = el("pre.code", words.cut(claim.result, 2_000)) if claim.result else None
     return el("li", el("code", claim.key), " ", el("span.faint", claim.state, ", ", since, until), kept, key=claim.key)

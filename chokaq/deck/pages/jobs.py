@@ -40,10 +40,18 @@ class JobsScreen:
         self._subscription: Subscription | None = None
         self.actions = JobActions(self)
         for act, handler in (
-            ("filter", self._filter), ("pillar", self._filter), ("select", self._select), ("select-all", self._select_all),
-            ("older", self._older), ("newer", self._newer), ("first", self._first), ("size", self._resize), ("sort", self._sort),
-            ("clear", self._clear), ("again", self._again),
-        ):  # fmt: skip
+            ("filter", self._filter),
+            ("pillar", self._filter),
+            ("select", self._select),
+            ("select-all", self._select_all),
+            ("older", self._older),
+            ("newer", self._newer),
+            ("first", self._first),
+            ("size", self._resize),
+            ("sort", self._sort),
+            ("clear", self._clear),
+            ("again", self._again),
+        ):
             screen.on(act, handler)
 
     async def open(self) -> None:
@@ -109,9 +117,17 @@ class JobsScreen:
 
     def _nothing(self, page: JobsPage) -> Node:
         if page.partial:
-            return empty(f"None of the {page.examined:,} jobs looked at so far fits.", "Older ones have not been looked at.", button("older", "Look further"))
+            return empty(
+                f"None of the {page.examined:,} jobs looked at so far fits.",
+                "Older ones have not been looked at.",
+                button("older", "Look further"),
+            )
         if self._after is not None:
-            return empty("There are no jobs beyond here.", "They may have moved on since the page before.", button("first", "To the first page"))
+            return empty(
+                "There are no jobs beyond here.",
+                "They may have moved on since the page before.",
+                button("first", "To the first page"),
+            )
         if reads.to_query(replace(self.where, pillar=None, sort="created", descending=True)):
             return empty("No job fits this filter.", "", button("clear", "Show all"))
         return empty(_EMPTY[self.where.pillar][0], _EMPTY[self.where.pillar][1])
@@ -121,22 +137,39 @@ class JobsScreen:
         self._tools.show(self.actions.bar(self._moved))
 
     def _draw_foot(self, page: JobsPage) -> None:
-        told = f"Page {len(self._before) + 1} · {len(page.jobs):,} jobs" if not (self._after and not self._before) else f"{len(page.jobs):,} jobs from here on"
+        told = (
+            f"Page {len(self._before) + 1} · {len(page.jobs):,} jobs"
+            if not (self._after and not self._before)
+            else f"{len(page.jobs):,} jobs from here on"
+        )
         searched = None
         if page.partial:
-            searched = el("span.note-line", f"This page looked at {page.examined:,} jobs, which is the most it does at once.")
+            searched = el(
+                "span.note-line", f"This page looked at {page.examined:,} jobs, which is the most it does at once."
+            )
         elif self.where.text:
             searched = el("span.faint", f"searched {page.examined:,} jobs, newest first")
         self._foot.show(
             el(
                 "div.pager",
-                button("first", "« First", disabled=self._after is None),
-                button("newer", "‹ Newer", disabled=not self._before),
-                el("span", told), searched,
-                button("older", "Look further ›" if page.partial else "Older ›", disabled=page.after is None),
-                el("label.inline", "Rows ", el("select", *(el("option", str(size), value=str(size)) for size in SIZES), act="size", initial=str(self.limit), aria_label="Rows per page")),
+                button("first", "First", disabled=self._after is None),
+                button("newer", "Newer", disabled=not self._before),
+                el("span", told),
+                searched,
+                button("older", "Look further" if page.partial else "Older", disabled=page.after is None),
+                el(
+                    "label.inline",
+                    "Rows ",
+                    el(
+                        "select",
+                        *(el("option", str(size), value=str(size)) for size in SIZES),
+                        act="size",
+                        initial=str(self.limit),
+                        aria_label="Rows per page",
+                    ),
+                ),
             )
-        )  # fmt: skip
+        )
 
     # ── what the viewer does ──────────────────────────────────────────────────────────────────────────────────────────
     async def _go(self, *, push: bool = True) -> None:
@@ -218,8 +251,14 @@ class JobsScreen:
 _EMPTY: dict[Pillar | None, tuple[str, str]] = {
     None: ("There is no job anywhere.", "Enqueue the first one: it appears here by itself."),
     Pillar.HOT: ("Nothing waits and nothing runs.", "New jobs appear here by themselves."),
-    Pillar.ARCHIVE: ("No succeeded job is kept.", "Succeeded jobs stay for the retention of their queue (7 days when nothing else is said)."),
-    Pillar.DLQ: ("The DLQ is empty: no job has stopped.", "Jobs that fail for good, are cancelled or lose their owner would stand here."),
+    Pillar.ARCHIVE: (
+        "No succeeded job is kept.",
+        "Succeeded jobs stay for the retention of their queue (7 days when nothing else is said).",
+    ),
+    Pillar.DLQ: (
+        "The DLQ is empty: no job has stopped.",
+        "Jobs that fail for good, are cancelled or lose their owner would stand here.",
+    ),
 }
 
 

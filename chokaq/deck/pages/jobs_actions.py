@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chokaq.deck.pages import words
@@ -20,18 +21,32 @@ if TYPE_CHECKING:
     from chokaq.deck.pages.screen import Screen
 
 TOLD = {
-    Action.CANCEL: ("Cancel", "Waiting jobs end Cancelled at once, running ones are told to stop. Jobs that have ended stay as they are."),
-    Action.RESURRECT: ("Resurrect", "They return to Pending with their key, priority and headers, and begin again: what they did before may be done twice."),
+    Action.CANCEL: (
+        "Cancel",
+        "Waiting jobs end Cancelled at once, running ones are told to stop. Jobs that have ended stay as they are.",
+    ),
+    Action.RESURRECT: (
+        "Resurrect",
+        "They return to Pending with their key, priority and headers, and begin again: what they did before may be done twice.",
+    ),
     Action.DROP: ("Drop", "They are decided never to run. They stay readable, and there is no way back."),
-    Action.PURGE: ("Purge", "They are deleted, with their payloads and errors. Only the audit log remembers them. There is no way back."),
+    Action.PURGE: (
+        "Purge",
+        "They are deleted, with their payloads and errors. Only the audit log remembers them. There is no way back.",
+    ),
 }
-_DONE = {
-    "accepted": {Action.RESURRECT: "resurrected", Action.DROP: "dropped", Action.PURGE: "purged"},
+_DONE = {Action.RESURRECT: "resurrected", Action.DROP: "dropped", Action.PURGE: "purged"}
+_REPAIRED = {
     "wrong_state": "in a state where this is not allowed",
     "unknown": "unknown by now",
     "key_conflict": "refused: another live job holds the key",
 }
-_CANCELLED = {"cancelled": "cancelled", "requested": "told to stop", "final": "had already ended", "unknown": "unknown by now"}
+_CANCELLED = {
+    "cancelled": "cancelled",
+    "requested": "told to stop",
+    "final": "had already ended",
+    "unknown": "unknown by now",
+}
 
 
 def allowed(jobs: Sequence[JobView]) -> list[Action]:
@@ -54,7 +69,7 @@ class JobActions:
         """Of this list."""
         self._owner, self._screen = owner, owner.screen
         for action in TOLD:
-            self._screen.on(action.value, lambda _, action=action: self._ask(action))
+            self._screen.on(action.value, partial(self._ask, action))
         self._screen.on("by-filter", self._by_filter)
         self._screen.on("unselect", self._unselect)
 
@@ -65,19 +80,40 @@ class JobActions:
         chosen = self._chosen()
         if not chosen:
             hint = el("span.faint", "Select jobs to cancel, resurrect, drop or purge them.")
-            many = button("by-filter", "All that fit…", title="Act on every job of the DLQ that fits this filter, after a preview") if self._in_dlq() else None
+            many = (
+                button(
+                    "by-filter",
+                    "All that fit…",
+                    title="Act on every job of the DLQ that fits this filter, after a preview",
+                )
+                if self._in_dlq()
+                else None
+            )
             return el("div.tools", hint, many)
         buttons = [
-            button(action.value, TOLD[action][0], kind="danger-quiet" if action in (Action.DROP, Action.PURGE) else "") for action in allowed(chosen)
+            button(action.value, TOLD[action][0], kind="danger-quiet" if action in (Action.DROP, Action.PURGE) else "")
+            for action in allowed(chosen)
         ]
         return el(
             "div.tools.active",
-            el("b", f"{words.jobs(len(self._owner.selected))} selected"), *buttons, button("unselect", "Unselect", kind="quiet"),
-            el("span.note-line", "The list has moved on; it is held while you select. ", button("again", "Show", kind="small")) if moved else None,
-        )  # fmt: skip
+            el("b", f"{words.jobs(len(self._owner.selected))} selected"),
+            *buttons,
+            button("unselect", "Unselect", kind="quiet"),
+            el(
+                "span.note-line",
+                "The list has moved on; it is held while you select. ",
+                button("again", "Show", kind="small"),
+            )
+            if moved
+            else None,
+        )
 
     def _in_dlq(self) -> bool:
-        return self._owner.where.pillar is Pillar.DLQ and isinstance(self._owner.part.data, JobsPage) and bool(self._owner.part.data.jobs)
+        return (
+            self._owner.where.pillar is Pillar.DLQ
+            and isinstance(self._owner.part.data, JobsPage)
+            and bool(self._owner.part.data.jobs)
+        )
 
     def _chosen(self) -> list[JobView]:
         data = self._owner.part.data
@@ -88,7 +124,7 @@ class JobActions:
         self._owner.part.redraw()
         self._owner.draw_tools()
 
-    def _ask(self, action: Action) -> None:
+    def _ask(self, action: Action, _: object) -> None:
         ids = [job.id for job in self._chosen()]
         if not ids:
             raise OperationError("select jobs first")
@@ -101,9 +137,15 @@ class JobActions:
 
         verb, told = TOLD[action]
         Question(
-            self._screen, f"{verb} {words.jobs(len(ids))}?", run, body=[el("p", told), _named(ids)], verb=verb,
-            danger=action in (Action.DROP, Action.PURGE), confirmation=due, reason="required" if action is Action.DROP else "optional",
-        )  # fmt: skip
+            self._screen,
+            f"{verb} {words.jobs(len(ids))}?",
+            run,
+            body=[el("p", told), _named(ids)],
+            verb=verb,
+            danger=action in (Action.DROP, Action.PURGE),
+            confirmation=due,
+            reason="required" if action is Action.DROP else "optional",
+        )
 
     def _by_filter(self, _: object) -> None:
         async def run(action: Action, ids: Sequence[str], values: Values) -> str:
@@ -114,25 +156,31 @@ class JobActions:
         FilterAction(self._screen, self._owner.where, run)
 
 
-async def perform(screen: "Screen", action: Action, ids: Sequence[str], values: Values, *, by_filter: bool = False) -> str:
+async def perform(
+    screen: "Screen", action: Action, ids: Sequence[str], values: Values, *, by_filter: bool = False
+) -> str:
     """Do an action with jobs; what became of them, in words."""
     actions, user, reason, typed = screen.desk.actions, screen.user, values["reason"], values["typed"]
     if action is Action.CANCEL:
         return _sum_up(action, await actions.cancel(user, ids, reason, typed))
     if action is Action.RESURRECT:
         without_key = bool(values.get("without_key"))
-        return _sum_up(action, await actions.resurrect(user, ids, reason, typed, by_filter=by_filter, without_key=without_key))
+        return _sum_up(
+            action, await actions.resurrect(user, ids, reason, typed, by_filter=by_filter, without_key=without_key)
+        )
     do = actions.drop if action is Action.DROP else actions.purge
     return _sum_up(action, await do(user, ids, reason, typed, by_filter=by_filter))
 
 
 def _sum_up(action: Action, answers: Sequence[RepairAnswer | CancelAnswer]) -> str:
-    said: Counter[str] = Counter()
-    for answer in answers:
-        words_ = _CANCELLED.get(answer.result) if action is Action.CANCEL else _DONE.get(answer.result)
-        said[words_.get(action, answer.result) if isinstance(words_, dict) else words_ or answer.result] += 1
+    known = _CANCELLED if action is Action.CANCEL else _REPAIRED | {"accepted": _DONE[action]}
+    said = Counter(known.get(answer.result, answer.result) for answer in answers)
     return ", ".join(f"{count:,} {words_}" for words_, count in said.most_common()) + "."
 
 
 def _named(ids: Sequence[str]) -> Node:
-    return el("ul.ids", *(el("li", job_id) for job_id in ids[:5]), el("li.faint", f"and {len(ids) - 5:,} more") if len(ids) > 5 else None)
+    return el(
+        "ul.ids",
+        *(el("li", job_id) for job_id in ids[:5]),
+        el("li.faint", f"and {len(ids) - 5:,} more") if len(ids) > 5 else None,
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 
 from chokaq.deck.pages import words
-from chokaq.deck.pages.nodes import Node, button, el, link, when
+from chokaq.deck.pages.nodes import Node, button, dash, el, link, when
 from chokaq.deck.pages.screen import Screen
 from chokaq.deck.pages.table import head, table, td, th
 from chokaq.deck.shown import Search
@@ -16,10 +16,18 @@ def job_table(screen: Screen, jobs: Sequence[JobView], where: Search, selected: 
     may = screen.user.may_change
     everything = all(job.id in selected for job in jobs)
     headings: list[list[object] | str | None] = [
-        th("", el("input", type="checkbox", checked=everything, act="select-all", aria_label="Select all on this page")) if may else None,
-        _sorted_by("created", "Job", where), "Status", "Type", "Queue",
-        *_extra_headings(where), th("Tries", kind="num"), th("Priority", kind=_spare("num", where)), *_last_headings(where),
-    ]  # fmt: skip
+        th("", el("input", type="checkbox", checked=everything, act="select-all", aria_label="Select all on this page"))
+        if may
+        else None,
+        _sorted_by("created", "Job", where),
+        "Status",
+        "Type",
+        "Queue",
+        *_extra_headings(where),
+        th("Tries", kind="num"),
+        th("Priority", kind=_spare("num", where)),
+        *_last_headings(where),
+    ]
     rows = [_row(screen, job, where, job.id in selected, may=may) for job in jobs]
     return table(head(*(heading for heading in headings if heading is not None)), rows, "rows.jobs", "Jobs")
 
@@ -43,19 +51,36 @@ def _sorted_by(name: str, text: str, where: Search) -> list[object]:
     mine = where.sort == name
     arrow = (" ↓" if where.descending else " ↑") if mine else ""
     order = ("descending" if where.descending else "ascending") if mine else "none"
-    return th("", button("sort", text + arrow, value=name, kind="sort", title="Sort by it; press again for the other way"), aria_sort=order)
+    return th(
+        "",
+        button("sort", text + arrow, value=name, kind="sort", title="Sort by it; press again for the other way"),
+        aria_sort=order,
+    )
 
 
 def _row(screen: Screen, job: JobView, where: Search, chosen: bool, *, may: bool) -> Node:
     cells: list[Node] = []
     if may:
-        cells.append(td("Select", el("input", type="checkbox", checked=chosen, act="select", value=job.id, aria_label=f"Select {job.id}"), kind="box"))
+        cells.append(
+            td(
+                "Select",
+                el("input", type="checkbox", checked=chosen, act="select", value=job.id, aria_label=f"Select {job.id}"),
+                kind="box",
+            )
+        )
     cells += [
         td("Job", link(screen.job_url(job.id), job.id, class_="id"), kind="wide"),
-        td("Status", words.status(job.status), " " if job.failure_reason is not None else None, words.reason(job.failure_reason) if _says_more(job) else None, _cancelling(job), kind="nowrap"),
+        td(
+            "Status",
+            words.status(job.status),
+            " " if job.failure_reason is not None else None,
+            words.reason(job.failure_reason) if _says_more(job) else None,
+            _cancelling(job),
+            kind="nowrap",
+        ),
         td("Type", job.type_key, kind="clip", title=job.type_key),
         td("Queue", job.queue, kind="nowrap"),
-    ]  # fmt: skip
+    ]
     if where.pillar is Pillar.HOT:
         cells += [td("Progress", progress(job)), td("Due", _due(job), kind="nowrap")]
     elif where.pillar is Pillar.ARCHIVE:
@@ -63,11 +88,24 @@ def _row(screen: Screen, job: JobView, where: Search, chosen: bool, *, may: bool
     elif where.pillar is Pillar.DLQ:
         cells.append(_error(job))
     else:
-        cells.append(_error(job) if job.pillar is Pillar.DLQ else td("What of it", _due(job) if job.pillar is Pillar.HOT else el("span.faint", f"took {words.duration(job.duration_ms)}"), kind="clip"))
+        cells.append(
+            _error(job)
+            if job.pillar is Pillar.DLQ
+            else td(
+                "What of it",
+                _due(job) if job.pillar is Pillar.HOT else el("span.faint", f"took {words.duration(job.duration_ms)}"),
+                kind="clip",
+            )
+        )
     cells += [
-        td("Tries", job.attempt_count, el("span.warn", f" +{job.crash_count} crash") if job.crash_count else None, kind="num"),
+        td(
+            "Tries",
+            job.attempt_count,
+            el("span.warn", f" +{job.crash_count} crash") if job.crash_count else None,
+            kind="num",
+        ),
         td("Priority", job.priority, kind=_spare("num", where)),
-        td("Tags", job.tags or el("span.faint", "–"), kind=_spare("clip", where), title=job.tags),
+        td("Tags", job.tags or dash(), kind=_spare("clip", where), title=job.tags),
     ]
     if where.pillar is not Pillar.HOT:
         cells.append(td("Ended", when(job.finished_at), kind="nowrap"))
@@ -90,7 +128,14 @@ def _cancelling(job: JobView) -> Node:
 
 def _error(job: JobView) -> Node:
     told = words.cut(job.error_message, 160)
-    return td("Error", el("b", job.error_type), " " if job.error_type else None, told or el("span.faint", "–"), kind="clip", title=job.error_message)
+    return td(
+        "Error",
+        el("b", job.error_type),
+        " " if job.error_type else None,
+        told or dash(),
+        kind="clip",
+        title=job.error_message,
+    )
 
 
 def _due(job: JobView) -> Node:
@@ -102,5 +147,13 @@ def _due(job: JobView) -> Node:
 def progress(job: JobView) -> Node:
     """How far it says it is."""
     if job.progress is None:
-        return el("span.faint", "–")
-    return el("span.progress", el("i", style=f"width:{job.progress}%"), el("span", f"{job.progress} %"), role="progressbar", aria_valuenow=job.progress, aria_valuemin="0", aria_valuemax="100")
+        return dash()
+    return el(
+        "span.progress",
+        el("i", style=f"width:{job.progress}%"),
+        el("span", f"{job.progress} %"),
+        role="progressbar",
+        aria_valuenow=job.progress,
+        aria_valuemin="0",
+        aria_valuemax="100",
+    )

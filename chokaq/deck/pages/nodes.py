@@ -1,4 +1,4 @@
-"""Trees of what a page shows, as plain data: `el("td.num", "12", title="…")`. The browser draws them and changes only what differs.
+"""Trees of what a page shows, as plain data: `el("td.num", "12", title="…")`. The browser changes only what differs.
 
 A node is text or `[name, attributes, children]`. Text is always text, never markup. Attributes that the browser's side (see
 static/chokaq_fragment.js) gives a meaning: `act` (what to tell the page when it is clicked, changed or submitted), `value` (sent
@@ -7,14 +7,16 @@ with it), `initial` (an input's first value), `live` (tell every keystroke), `ke
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 Node: TypeAlias = "str | list[object] | None"
+NOTHING = "\N{EN DASH}"
+"""Stands where there is no value."""
 Child: TypeAlias = "Node | int | Iterable[Node]"
 
 
 def el(kind: str, *children: Child, **attributes: object) -> list[object]:
-    """An element; `kind` is a tag with classes: `div.card.wide`. `class_`, `for_`, `aria_label` become `class`, `for`, `aria-label`.
+    """An element; `kind` is a tag with classes: `div.card.wide`. `class_` and `aria_label` become `class` and `aria-label`.
 
     Attributes that are None or False are left out, as are children that are None.
     """
@@ -34,19 +36,22 @@ def _flat(children: Iterable[Child]) -> Iterable[Node]:
             continue
         if isinstance(child, int):
             yield f"{child:,}"
-        elif isinstance(child, str) or (
-            isinstance(child, list) and child and isinstance(child[0], str) and _is_node(child)
-        ):
+        elif isinstance(child, str) or (isinstance(child, list) and _is_node(child)):
             yield child
         else:
-            yield from _flat(child)
+            yield from _flat(cast("Iterable[Child]", child))
 
 
 def _is_node(child: list[object]) -> bool:
-    return len(child) == 3 and isinstance(child[1], dict)
+    return len(child) == 3 and isinstance(child[0], str) and isinstance(child[1], dict)
 
 
-def when(instant: datetime | None, style: str = "ago", missing: str = "–") -> Node:
+def dash() -> list[object]:
+    """Says that there is no value."""
+    return el("span.faint", NOTHING)
+
+
+def when(instant: datetime | None, style: str = "ago", missing: str = NOTHING) -> Node:
     """An instant in the viewer's zone, UTC on hover. `style`: `ago` (2 min ago), `age` (2 min), `clock` (14:03:22), `full`."""
     if instant is None:
         return el("span.faint", missing)

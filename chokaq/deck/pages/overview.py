@@ -28,7 +28,12 @@ def _jobs(screen: Screen, where: Search) -> str:
 def _tiles(screen: Screen, seen: Overview) -> list[Node]:
     def waiting(name: str, count: Counted, status: JobStatus | None, hint: str) -> Node:
         target = _jobs(screen, Search(pillar=Pillar.HOT, status=status))
-        return _tile(name, _count(count), f"counted {words.duration(count.age_ms)} ago" if count.age_ms >= 1_000 else hint, target=target)
+        return _tile(
+            name,
+            _count(count),
+            f"counted {words.duration(count.age_ms)} ago" if count.age_ms >= 1_000 else hint,
+            target=target,
+        )
 
     lag = words.duration(seen.oldest_due_ms, "none")
     running = seen.processing.value
@@ -41,16 +46,32 @@ def _tiles(screen: Screen, seen: Overview) -> list[Node]:
             waiting("Pending", seen.pending, JobStatus.PENDING, "due and waiting"),
             waiting("Scheduled", seen.scheduled, JobStatus.PENDING, "for later"),
             waiting("Buffered", seen.fetched, JobStatus.FETCHED, "fetched"),
-            _tile("Processing", _count(seen.processing), use, target=_jobs(screen, Search(pillar=Pillar.HOT, status=JobStatus.PROCESSING)),
-                  meter=running / seen.capacity if seen.capacity else None),
+            _tile(
+                "Processing",
+                _count(seen.processing),
+                use,
+                target=_jobs(screen, Search(pillar=Pillar.HOT, status=JobStatus.PROCESSING)),
+                meter=running / seen.capacity if seen.capacity else None,
+            ),
             _tile("Lag", lag, "oldest due", tone=seen.lag, target=screen.url("/queues")),
-            _tile("Throughput", f"{words.rate(seen.per_second_1m)} /s", f"{words.rate(seen.per_second_5m)} /s over 5 min"),
-            _tile("Failure rate", words.percent(seen.failure_rate_5m), "over 5 min", tone=_rate_tone(seen.failure_rate_5m)),
-            _tile("Succeeded", words.short(seen.succeeded_total), "ever", target=done, title=f"{seen.succeeded_total:,}"),
-            _tile("Stopped", words.short(seen.failed_total), "ever", target=ended,
-                  title=f"{seen.failed_total:,} stopped, {seen.retried_total:,} retried"),
+            _tile(
+                "Throughput", f"{words.rate(seen.per_second_1m)} /s", f"{words.rate(seen.per_second_5m)} /s over 5 min"
+            ),
+            _tile(
+                "Failure rate", words.percent(seen.failure_rate_5m), "over 5 min", tone=_rate_tone(seen.failure_rate_5m)
+            ),
+            _tile(
+                "Succeeded", words.short(seen.succeeded_total), "ever", target=done, title=f"{seen.succeeded_total:,}"
+            ),
+            _tile(
+                "Stopped",
+                words.short(seen.failed_total),
+                "ever",
+                target=ended,
+                title=f"{seen.failed_total:,} stopped, {seen.retried_total:,} retried",
+            ),
         )
-    ]  # fmt: skip
+    ]
 
 
 def _rate_tone(share: float | None) -> str:
@@ -65,7 +86,14 @@ def _count(count: Counted) -> Node:
 
 
 def _tile(
-    name: str, value: Node, hint: str, *, tone: str = "ok", target: str | None = None, meter: float | None = None, title: str = ""
+    name: str,
+    value: Node,
+    hint: str,
+    *,
+    tone: str = "ok",
+    target: str | None = None,
+    meter: float | None = None,
+    title: str = "",
 ) -> Node:
     inside: list[Node] = [el("span.name", name), el(f"span.value.{tone}", value, title=title or None)]
     if tone != "ok":
@@ -78,7 +106,13 @@ def _tile(
 
 def _judged(screen: Screen, seen: Overview) -> list[Node]:
     lines = [
-        el("li", el(f"i.light.{line.health}", role="img", aria_label=line.health), el("b", line.what.capitalize()), el("span", line.sentence), key=line.what)
+        el(
+            "li",
+            el(f"i.light.{line.health}", role="img", aria_label=line.health),
+            el("b", line.what.capitalize()),
+            el("span", line.sentence),
+            key=line.what,
+        )
         for line in seen.health
     ]
     health = card("Health", el("ul.health", lines))
@@ -101,7 +135,12 @@ def _family(screen: Screen, family: ErrorFamily) -> Node:
         "tr",
         td("Jobs", family.count, kind="num"),
         td("Error", link(_jobs(screen, where), name, class_="strong"), words.reason(family.reason)),
-        td("Latest message", words.cut(family.message, 120) or el("span.faint", "no message"), kind="clip", title=family.message),
+        td(
+            "Latest message",
+            words.cut(family.message, 120) or el("span.faint", "no message"),
+            kind="clip",
+            title=family.message,
+        ),
         td("Newest", when(family.latest), kind="nowrap"),
         key=f"{family.reason}:{family.error_type}",
     )

@@ -12,7 +12,9 @@ from chokaq.store.errors import StoreError
 class Part:
     """Reads, then draws. What was read last stays when the database is away."""
 
-    def __init__(self, fragment: Fragment, read: Callable[[], Awaitable[object]], draw: Callable[..., Sequence[Node]]) -> None:
+    def __init__(
+        self, fragment: Fragment, read: Callable[[], Awaitable[object]], draw: Callable[..., Sequence[Node]]
+    ) -> None:
         """Where it stands, what it reads, how that looks."""
         self.fragment = fragment
         self.data: object = None
@@ -30,7 +32,11 @@ class Part:
                 self.fragment.show(problem(str(error)))
             except StoreError:
                 if self.data is None:
-                    self.fragment.show(problem("The database does not answer: there is nothing to show yet. It is asked again by itself."))
+                    self.fragment.show(
+                        problem(
+                            "The database does not answer: there is nothing to show yet. It is asked again by itself."
+                        )
+                    )
             else:
                 self.data = data
                 self.redraw()

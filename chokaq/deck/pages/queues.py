@@ -3,7 +3,7 @@
 from chokaq.deck import reads
 from chokaq.deck.pages import words
 from chokaq.deck.pages.dialogs import Question, Values
-from chokaq.deck.pages.nodes import Child, Node, button, el, link, when
+from chokaq.deck.pages.nodes import NOTHING, Child, Node, button, el, link, when
 from chokaq.deck.pages.part import empty
 from chokaq.deck.pages.screen import Screen
 from chokaq.deck.pages.table import head, table, td, th
@@ -30,9 +30,12 @@ class QueuesPage:
         screen.heading("Queues")
         self.part = screen.part(screen.desk.reads.queues, self._draw)
         for act, handler in (
-            ("pause", self._pause), ("resume", self._resume), ("limits", self._limits),
-            ("deactivate", self._deactivate), ("activate", self._activate),
-        ):  # fmt: skip
+            ("pause", self._pause),
+            ("resume", self._resume),
+            ("limits", self._limits),
+            ("deactivate", self._deactivate),
+            ("activate", self._activate),
+        ):
             screen.on(act, handler)
 
     async def open(self) -> None:
@@ -50,14 +53,26 @@ class QueuesPage:
     # ── looks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
     def _draw(self, rows: list[QueueRow]) -> list[Node]:
         if not rows:
-            return [empty("No queue is known yet.", "A queue appears with its first job, its first worker, or its first setting.")]
+            return [
+                empty(
+                    "No queue is known yet.",
+                    "A queue appears with its first job, its first worker, or its first setting.",
+                )
+            ]
         headings = head(
-            "Queue", th("Pending", kind="num"), th("Scheduled", kind="num"), th("Buffered", kind="num"), th("Running", kind="num"),
+            "Queue",
+            th("Pending", kind="num"),
+            th("Scheduled", kind="num"),
+            th("Buffered", kind="num"),
+            th("Running", kind="num"),
             th("Lag", kind="num", title="How long the oldest due job waits"),
             th("Pickup", kind="num", title="Mean and longest wait of the jobs that ended within the last 5 minutes"),
-            th("Last minute", kind="num", title="Succeeded, stopped, retried"), th("Ever", kind="num.extra", title="Succeeded, stopped"),
-            th("Workers", kind="num", title="Live children"), "Limits", th("Actions" if self._screen.user.may_change else "", kind="actions"),
-        )  # fmt: skip
+            th("Last minute", kind="num", title="Succeeded, stopped, retried"),
+            th("Ever", kind="num.extra", title="Succeeded, stopped"),
+            th("Workers", kind="num", title="Live children"),
+            "Limits",
+            th("Actions" if self._screen.user.may_change else "", kind="actions"),
+        )
         return [table(headings, [self._line(row) for row in rows], "rows", "Queues")]
 
     def _line(self, row: QueueRow) -> Node:
@@ -69,24 +84,42 @@ class QueuesPage:
             td("Pending", self._counted(queue.pending, row), kind="num"),
             td("Scheduled", queue.scheduled or _none(), kind="num"),
             td("Buffered", queue.fetched or _none(), kind="num"),
-            td("Running", link(self._jobs(queue.name, JobStatus.PROCESSING), f"{queue.processing:,}") if queue.processing else _none(), kind="num"),
-            td("Lag", el(f"span.lag.{row.lag}", words.duration(queue.oldest_due_ms, "–"), title=f"lag: {row.lag}"), kind="num"),
+            td(
+                "Running",
+                link(self._jobs(queue.name, JobStatus.PROCESSING), f"{queue.processing:,}")
+                if queue.processing
+                else _none(),
+                kind="num",
+            ),
+            td(
+                "Lag",
+                el(f"span.lag.{row.lag}", words.duration(queue.oldest_due_ms), title=f"lag: {row.lag}"),
+                kind="num",
+            ),
             td("Pickup", f"{words.duration(row.lag_mean_ms)} · {words.duration(row.lag_max_ms)}", kind="num"),
             td("Last minute", self._minute(row), kind="num"),
-            td("Ever", f"{words.short(queue.succeeded_total)} · {words.short(queue.failed_total)}", kind="num.extra",
-               title=f"{queue.succeeded_total:,} succeeded, {queue.failed_total:,} stopped, {queue.retried_total:,} retried"),
-            td("Workers", el("span.lag.critical" if waits else "span", str(queue.live_workers)), kind="num",
-               title="Jobs wait and no worker is live" if waits else None),
+            td(
+                "Ever",
+                f"{words.short(queue.succeeded_total)} · {words.short(queue.failed_total)}",
+                kind="num.extra",
+                title=f"{queue.succeeded_total:,} succeeded, {queue.failed_total:,} stopped, {queue.retried_total:,} retried",
+            ),
+            td(
+                "Workers",
+                el("span.lag.critical" if waits else "span", str(queue.live_workers)),
+                kind="num",
+                title="Jobs wait and no worker is live" if waits else None,
+            ),
             td("Limits", *self._limits_of(row), kind="limits"),
             td("Actions", *self._buttons(row), kind="actions"),
             key=queue.name,
-        )  # fmt: skip
+        )
 
     def _jobs(self, queue: str, status: JobStatus | None = None) -> str:
         return self._screen.url("/jobs", reads.to_query(Search(pillar=Pillar.HOT, queue=queue, status=status)))
 
     def _marks(self, row: QueueRow) -> list[Node]:
-        live, marks = row.queue.live, []
+        live, marks = row.queue.live, list[Node]()
         if not live.active:
             marks.append(el("span.badge.mute", "deactivated"))
         if live.paused:
@@ -103,10 +136,13 @@ class QueuesPage:
     def _minute(self, row: QueueRow) -> Node:
         return el(
             "span",
-            el("span.good", f"{row.succeeded_1m:,}"), " · ", el("span.bad" if row.failed_1m else "span", f"{row.failed_1m:,}"), " · ",
+            el("span.good", f"{row.succeeded_1m:,}"),
+            " · ",
+            el("span.bad" if row.failed_1m else "span", f"{row.failed_1m:,}"),
+            " · ",
             el("span.warn" if row.retried_1m else "span", f"{row.retried_1m:,}"),
             title=f"{row.succeeded_1m:,} succeeded, {row.failed_1m:,} stopped, {row.retried_1m:,} retried",
-        )  # fmt: skip
+        )
 
     def _limits_of(self, row: QueueRow) -> list[Node]:
         live = row.queue.live
@@ -114,11 +150,13 @@ class QueuesPage:
             ("workers", row.max_workers, live.max_workers, "per child"),
             ("fleet", row.fleet_max_workers, live.fleet_max_workers, "over all workers"),
         ]
-        shown: list[Node] = [_limit(name, f"{value:,}", over is not None, hint) for name, value, over, hint in pairs if value is not None]
+        shown: list[Node] = [
+            _limit(name, f"{value:,}", over is not None, hint) for name, value, over, hint in pairs if value is not None
+        ]
         for name, ms in (("timeout", live.execution_timeout_ms), ("zombie", live.zombie_timeout_ms)):
             if ms is not None:
                 shown.append(_limit(name, words.duration(ms), True, "overridden"))
-        return shown or [el("span.faint", "–", title="This Deck's YAML does not name the queue")]
+        return shown or [el("span.faint", NOTHING, title="This Deck's YAML does not name the queue")]
 
     def _buttons(self, row: QueueRow) -> list[Node]:
         if not self._screen.user.may_change:
@@ -127,7 +165,7 @@ class QueuesPage:
         turn = ("resume", "Resume") if live.paused else ("pause", "Pause")
         out = ("deactivate", "Deactivate") if live.active else ("activate", "Activate")
         return [
-            button(act, text, value=name, aria_label=f"{text} {name}", kind="small")
+            button(act, text, value=name, aria_label=f"{text.rstrip('…')} {name}", kind="small")
             for act, text in (turn, ("limits", "Limits…"), out)
         ]
 
@@ -159,7 +197,15 @@ class QueuesPage:
             return f"{name} is out of service."
 
         told = "It is taken out of service: nothing is claimed until somebody activates it. Jobs can still be enqueued; they wait."
-        Question(self._screen, f"Deactivate {name}?", run, body=[el("p", told)], verb="Deactivate", danger=True, confirmation=due)
+        Question(
+            self._screen,
+            f"Deactivate {name}?",
+            run,
+            body=[el("p", told)],
+            verb="Deactivate",
+            danger=True,
+            confirmation=due,
+        )
 
     async def _activate(self, value: object) -> None:
         row = self._row(value)
@@ -172,20 +218,26 @@ class QueuesPage:
         name, now = row.queue.name, _overrides_now(row)
 
         async def run(values: Values) -> str:
-            await self._screen.desk.actions.set_queue(self._screen.user, name, values["reason"], **_changed(values, now))
+            await self._screen.desk.actions.set_queue(
+                self._screen.user, name, values["reason"], **_changed(values, now)
+            )
             await self.part.refresh()
             return f"The limits of {name} are set; its workers follow within seconds."
 
-        told = "What is set here wins over the YAML of every worker, until it is emptied again. Lowering a limit stops nothing that runs."
+        told = (
+            "What is set here wins over the YAML of every worker, until it is emptied again. "
+            "Lowering a limit stops nothing that runs."
+        )
         fields = [_entry(key, text, hint, now[key]) for key, text, hint in _OVERRIDES]
         Question(self._screen, f"Limits of {name}", run, body=[el("p", told)], fields=fields, verb="Set")
 
 
 def _entry(name: str, words_: str, hint: str, now: float | None) -> Node:
     return el(
-        "label.field", el("span", words_, el("small.faint", f" {hint}; empty: as the YAML says")),
+        "label.field",
+        el("span", words_, el("small.faint", f" {hint}; empty: as the YAML says")),
         el("input", name=name, type="number", min="1", inputmode="numeric", initial="" if now is None else f"{now:g}"),
-    )  # fmt: skip
+    )
 
 
 def _overrides_now(row: QueueRow) -> dict[str, float | None]:

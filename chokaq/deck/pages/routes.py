@@ -41,7 +41,9 @@ def register(desk: Desk) -> None:
             page = JobsScreen(screen, dict(request.query_params))
         except OperationError as error:
             screen.heading("Jobs")
-            screen.place(problem(f"This address means no list of jobs: {error}", link(screen.url("/jobs"), "Show all jobs")))
+            screen.place(
+                problem(f"This address means no list of jobs: {error}", link(screen.url("/jobs"), "Show all jobs"))
+            )
             return
         await page.open()
 
@@ -51,7 +53,9 @@ def register(desk: Desk) -> None:
 
     @ui.page("/workers", response_timeout=PATIENCE)
     async def workers(request: Request) -> None:
-        await WorkersPage(Screen(desk, request, "Workers", "workers"), ended=bool(request.query_params.get("ended"))).open()
+        await WorkersPage(
+            Screen(desk, request, "Workers", "workers"), ended=bool(request.query_params.get("ended"))
+        ).open()
 
     @ui.page("/circuits", response_timeout=PATIENCE)
     async def circuits(request: Request) -> None:

@@ -24,7 +24,9 @@ log = structlog.get_logger("chokaq")
 Handler = Callable[[object], Awaitable[None] | None]
 FIRST_READ = 1.5
 """Seconds a page waits for its data before it is shown without them."""
-ANSWERLESS = "The database does not answer. Whether this was done will be seen once it is back: the page says so by itself."
+ANSWERLESS = (
+    "The database does not answer. Whether this was done will be seen once it is back: the page says so by itself."
+)
 
 
 class Screen:
@@ -37,7 +39,7 @@ class Screen:
         self._title, self._here = title, here
         self._acts: dict[str, Handler] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        ui.page_title(f"{title} · chokaq")
+        ui.page_title(f"{title} · {desk.settings.deck.title}")
         ui.add_head_html(_head(desk.base))
         self._top = Fragment(self.act)
         self._banner = Fragment(self.act)
@@ -111,7 +113,11 @@ class Screen:
         """A passing note."""
         with self.overlay:
             ui.notify(
-                text, position="bottom-right", timeout=8_000 if bad else 4_000, multi_line=True, classes="note bad" if bad else "note"
+                text,
+                position="bottom-right",
+                timeout=8_000 if bad else 4_000,
+                multi_line=True,
+                classes="note bad" if bad else "note",
             )
 
     def place(self, *tree: Node) -> Fragment:
@@ -138,7 +144,8 @@ async def attempt(handler: Handler, value: object) -> str | None:
         return str(error)
     except StoreError:
         return ANSWERLESS
-    except Exception:  # noqa: BLE001 - a dialog must not stay busy for ever
+    except Exception:
+        # A dialog must not stay busy for ever.
         log.exception("a page of The Deck failed")
         return "The Deck itself has failed here, and has logged how. Look at the job or queue before you try again."
     return None

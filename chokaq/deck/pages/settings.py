@@ -17,11 +17,28 @@ class SettingsPage:
         self._set_only = False
         screen.heading("Settings")
         screen.place(
-            el("p.lead", "Read-only, as this process holds them. They are changed in chokaq.yaml or in the environment; what an operator overrides for a queue stands on the page of queues."),
-            el("div.filters", el("div.fields",
-                el("input.search", type="search", act="seek", live=True, placeholder="Search   /", aria_label="Search settings", data_search=""),
-                el("label.check", el("input", type="checkbox", act="set-only"), " only those that were set"))),
-        )  # fmt: skip
+            el(
+                "p.lead",
+                "Read-only, as this process holds them. They are changed in chokaq.yaml or in the environment; "
+                "what an operator overrides for a queue stands on the page of queues.",
+            ),
+            el(
+                "div.filters",
+                el(
+                    "div.fields",
+                    el(
+                        "input.search",
+                        type="search",
+                        act="seek",
+                        live=True,
+                        placeholder="Search   /",
+                        aria_label="Search settings",
+                        data_search="",
+                    ),
+                    el("label.check", el("input", type="checkbox", act="set-only"), " only those that were set"),
+                ),
+            ),
+        )
         self.part = screen.part(screen.desk.reads.settings, self._draw)
         screen.on("seek", self._seek)
         screen.on("set-only", self._only)
@@ -40,9 +57,11 @@ class SettingsPage:
 
     def _draw(self, settings: list[Setting]) -> list[Node]:
         shown = [
-            setting for setting in settings
-            if self._sought in f"{setting.path} {setting.value} {setting.origin}".casefold() and not (self._set_only and setting.origin == "default")
-        ]  # fmt: skip
+            setting
+            for setting in settings
+            if self._sought in f"{setting.path} {setting.value} {setting.origin}".casefold()
+            and not (self._set_only and setting.origin == "default")
+        ]
         if not shown:
             return [empty("No setting fits.")]
         return [table(head("Setting", "Value", "From"), [_row(setting) for setting in shown], "rows", "Settings")]

@@ -24,7 +24,13 @@ def table(headings: Node, rows: Iterable[Node], kind: str = "", caption: str = "
     """A table that scrolls sideways in itself when it must."""
     body = el("tbody", list(rows))
     told = el("caption", caption) if caption else None
-    return el("div.scroller", el(f"table{'.' + kind if kind else ''}", told, headings, body), tabindex="0", role="region", aria_label=caption or None)
+    return el(
+        "div.scroller",
+        el(f"table{'.' + kind if kind else ''}", told, headings, body),
+        tabindex="0",
+        role="region",
+        aria_label=caption or None,
+    )
 
 
 def facts(pairs: Sequence[tuple[str, Child]]) -> Node:
@@ -34,4 +40,9 @@ def facts(pairs: Sequence[tuple[str, Child]]) -> Node:
 
 def card(title: str, *children: Child, beside: Sequence[Node] = (), kind: str = "") -> Node:
     """A titled box."""
-    return el(f"section.card{'.' + kind if kind else ''}", el("div.card-head", el("h2", title), *beside), *children, aria_label=title)
+    return el(
+        f"section.card{'.' + kind if kind else ''}",
+        el("div.card-head", el("h2", title), *beside),
+        *children,
+        aria_label=title,
+    )

@@ -1,12 +1,18 @@
 """Figures and states in words: one way of saying each, on every page."""
 
-from chokaq.deck.pages.nodes import Node, el
+from chokaq.deck.pages.nodes import NOTHING, Node, el
 from chokaq.lifecycle.states import FailureReason, JobStatus
 
 _TONES = {
-    JobStatus.PENDING: "wait", JobStatus.FETCHED: "wait", JobStatus.PROCESSING: "run", JobStatus.SUCCEEDED: "good",
-    JobStatus.FAILED: "bad", JobStatus.CANCELLED: "mute", JobStatus.ZOMBIE: "warn", JobStatus.DROPPED: "mute",
-}  # fmt: skip
+    JobStatus.PENDING: "wait",
+    JobStatus.FETCHED: "wait",
+    JobStatus.PROCESSING: "run",
+    JobStatus.SUCCEEDED: "good",
+    JobStatus.FAILED: "bad",
+    JobStatus.CANCELLED: "mute",
+    JobStatus.ZOMBIE: "warn",
+    JobStatus.DROPPED: "mute",
+}
 
 
 def status(state: JobStatus) -> Node:
@@ -40,11 +46,11 @@ def rate(per_second: float) -> str:
 def percent(share: float | None) -> str:
     """A share of one; a dash when there is none."""
     if share is None:
-        return "–"
+        return NOTHING
     return f"{share * 100:.1f} %" if share < 0.1 else f"{share * 100:.0f} %"
 
 
-def duration(ms: float | None, missing: str = "–") -> str:
+def duration(ms: float | None, missing: str = NOTHING) -> str:
     """A duration: 12 ms, 3.4 s, 2 min 5 s, 3 h 10 min, 2 d 4 h."""
     if ms is None:
         return missing

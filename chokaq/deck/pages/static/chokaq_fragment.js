@@ -63,6 +63,11 @@ function setInitial(field, value) {
   } else field.value = value;
 }
 
+// A dialog takes the focus when it opens; whoever has begun to fill in another field keeps it.
+function focusUnlessTyping(field) {
+  if (!/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName)) field.focus();
+}
+
 function build(node, tell) {
   if (typeof node === "string") return node;
   const [name, attributes, children] = node;
@@ -89,7 +94,7 @@ function build(node, tell) {
   }
   if (attributes.focus) {
     const mounted = props.onVnodeMounted;
-    props.onVnodeMounted = (vnode) => (mounted && mounted(vnode), setTimeout(() => vnode.el.focus(), 60));
+    props.onVnodeMounted = (vnode) => (mounted && mounted(vnode), setTimeout(() => focusUnlessTyping(vnode.el), 60));
   }
   const vnode = h(name, props, children.length ? children.map((child) => build(child, tell)) : undefined);
   vnode.initialValue = attributes.initial;
