@@ -19,6 +19,7 @@ from chokaq.deck.users import User
 from chokaq.operations.actor import By
 from chokaq.operations.circuits import force_circuit
 from chokaq.operations.confirm import Action, Confirmation, confirm_jobs, confirm_queue
+from chokaq.operations.connect import doorbell
 from chokaq.operations.edits import PayloadCheck, ascii_json, check_edits, edit_job
 from chokaq.operations.errors import NotAllowed, OperationError
 from chokaq.operations.jobs import cancel_jobs, check_id, check_ids
@@ -93,7 +94,15 @@ class Actions:
             user,
             reason,
             lambda session, who: (
-                resurrect_jobs(session, ids, who, edits=edits, without_key=without_key, check=self._check).answers
+                resurrect_jobs(
+                    session,
+                    ids,
+                    who,
+                    edits=edits,
+                    without_key=without_key,
+                    check=self._check,
+                    ring=doorbell(self._lanes.store),
+                ).answers
             ),
             confirmed=lambda: self._confirm(Action.RESURRECT, ids, typed, by_filter=by_filter),
         )
@@ -197,6 +206,7 @@ class Actions:
                 fleet_max_workers=_whole(given["fleet_max_workers"]),
                 execution_timeout=given["execution_timeout"],
                 zombie_timeout=given["zombie_timeout"],
+                heartbeat=self._heartbeat(queue),
             ),
         )
 
@@ -241,6 +251,11 @@ class Actions:
             raise
         finally:
             self._live.hint()
+
+    def _heartbeat(self, queue: str) -> float | None:
+        """How often a queue's workers renew their leases, where this Deck's configuration names the queue."""
+        own = self._settings.queues.get(queue)
+        return None if own is None else own.heartbeat
 
     def _confirm(self, action: Action, ids: Sequence[str], typed: str, *, by_filter: bool = False) -> None:
         due = self.confirmation(action, len(ids), by_filter=by_filter)

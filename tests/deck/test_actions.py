@@ -8,8 +8,8 @@ import pytest
 
 from chokaq import ChokaQ
 from chokaq.config.load import Loaded
-from chokaq.config.settings import Settings
-from chokaq.deck import topics
+from chokaq.config.settings import QueueSettings, Settings
+from chokaq.deck import actions, topics
 from chokaq.deck.desk import Desk
 from chokaq.deck.users import Role, User
 from chokaq.lifecycle.states import FailureReason, JobStatus
@@ -173,3 +173,27 @@ async def test_what_one_does_is_told_to_every_page_of_the_process(desk: Desk, se
 
     await asyncio.wait_for(told.wait(), 5)
     assert desk.live.looks == 0
+
+
+async def test_a_zombie_timeout_that_takes_healthy_jobs_for_dead_is_refused(
+    store: Store, store_options: DatabaseSettings, session: Session
+) -> None:
+    Holder(session)
+    settings = Settings(database=store_options, queues={QUEUE: QueueSettings(name=QUEUE, heartbeat=10.0)})
+    desk = Desk(Loaded(settings, {}), store)
+
+    with pytest.raises(OperationError, match="zombie_timeout"):
+        await desk.actions.set_queue(ANNA, QUEUE, None, zombie_timeout=20.0)
+    await desk.stop()
+
+
+async def test_a_resurrection_wakes_an_idle_worker_of_this_host(
+    desk: Desk, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rung: list[str] = []
+    monkeypatch.setattr(actions, "doorbell", lambda _store: rung.append)
+    [one] = stopped(session, 1)
+
+    await desk.actions.resurrect(ANNA, [one.id], None)
+
+    assert rung == [QUEUE]
