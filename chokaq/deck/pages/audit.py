@@ -32,7 +32,9 @@ class AuditScreen:
         screen.heading("Audit", button("export", "Export as CSV"))
         self._bar = screen.place()
         self.part = screen.part(self._read, self._draw)
-        self.refused = screen.part(screen.desk.reads.refusals, _refusals)
+        self._parts = [self.part]
+        if screen.user.may_change:
+            self._parts.append(screen.part(screen.desk.reads.refusals, _refusals))
         for act, handler in (
             ("filter", self._filter),
             ("clear", self._filter),
@@ -45,8 +47,8 @@ class AuditScreen:
 
     async def open(self) -> None:
         """Read, then listen."""
-        await self._screen.open(self.part, self.refused)
-        self._screen.listen(topics.AUDIT, self.part, self.refused)
+        await self._screen.open(*self._parts)
+        self._screen.listen(topics.AUDIT, *self._parts)
 
     async def _read(self) -> AuditPage:
         where = self._where

@@ -1,5 +1,6 @@
 """A browser for all stories of a run, and a fresh house and page for each."""
 
+import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.support.lab import Lab
 
 from .house import PATIENCE, House
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = os.environ.get("CHOKAQ_TEST_CHROMIUM", "/usr/bin/chromium")
 _FLAGS = [
     "--headless",
     "--no-sandbox",

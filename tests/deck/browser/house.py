@@ -43,14 +43,14 @@ class House:
         self.url = ""
 
     # ── programs ──────────────────────────────────────────────────────────────────────────────────────────────────────
-    def serve(self, *, users: bool = False, production: bool = False) -> str:
+    def serve(self, *, users: bool = False) -> str:
         """Start The Deck; its address. `users`: anna and ben are operators, vera is a viewer; else whoever comes is an operator."""
         deck: dict[str, object] = {"port": 0}
         if users:
             hashed = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
             roles = {"anna": "operator", "ben": "operator", "vera": "viewer"}
             deck["users"] = {name: {"password_hash": hashed, "role": role} for name, role in roles.items()}
-        program = self._start("deck", production=production, deck=deck)
+        program = self._start("deck", deck=deck)
         self.url = str(program.wait("deck_ready")[0]["url"]).rstrip("/")
         return self.url
 

@@ -43,6 +43,9 @@ def test_a_viewer_sees_everything_and_is_refused_every_change_also_behind_the_pa
     expect(dialog.get_by_role("alert")).to_contain_text("may look but not change anything")
     page.keyboard.press("Escape")
     assert not house.session.list_queues()[0].live.paused
+    page.get_by_role("link", name="Audit").click()
+    expect(page.get_by_text("Nobody has changed anything yet.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Refused")).to_have_count(0)
 
     page.goto(f"{house.url}/jobs?pillar=hot")
     expect(page.get_by_text("You look as a viewer")).to_be_visible()
@@ -77,6 +80,16 @@ def test_of_two_operators_the_second_sees_at_once_what_the_first_did_and_is_told
     ben.get_by_role("dialog").get_by_role("button", name="Save and resurrect").click()
     expect(ben.get_by_role("dialog").get_by_role("alert")).to_contain_text("it has moved on")
     assert house.session.get_statuses([job_id]) == [JobStatus.DROPPED]
+
+
+def test_an_operator_sees_who_was_refused_what(house: House, page: Page) -> None:
+    house.serve(users=True)
+    sign_in(page, house, "vera", "guessed")
+    expect(page.get_by_role("alert")).to_be_visible()
+    sign_in(page, house, "anna")
+    heading(page, "Overview")
+    page.get_by_role("link", name="Audit").click()
+    expect(row(page, "vera")).to_contain_text("sign in")
 
 
 def _send(page: Page, act: str, value: str) -> None:

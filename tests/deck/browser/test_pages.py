@@ -26,7 +26,7 @@ VARIABLE = "CHOKAQ_TEST_DECK_SCREENSHOTS"
 
 def test_every_page_fits_every_screen_in_both_themes(house: House, pages: OpenPage, lab: Lab) -> None:
     scene = set_scene(house, lab)
-    house.serve(production=True)
+    house.serve()
     for width, height, theme in ((1280, 800, "light"), (1920, 1080, "dark"), (390, 844, "light")):
         page = pages(width=width, height=height, theme=theme)
         for name, path, shown in _tour(scene):
