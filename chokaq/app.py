@@ -110,6 +110,16 @@ class ChokaQ(Registrar):
         self.registry.include(profile.registry)
         profile.close()
 
+    def mount_deck(self, asgi_app: Any, path: str = "/chokaq") -> None:
+        """Put The Deck, the web dashboard, into a FastAPI or Starlette application, below `path`. Once per process.
+
+        Access is that of `deck:` in chokaq.yaml; without users, token or proxy header The Deck answers under loopback names only.
+        Edited payloads are checked against this application's contracts. Raises DeckNotInstalled without the extra `chokaq[deck]`.
+        """
+        from chokaq.deck.mount import mount_deck
+
+        mount_deck(self, asgi_app, path)
+
     # ── enqueue ───────────────────────────────────────────────────────────────────────────────────────────────────────
     async def enqueue(self, job: object, payload: object = None, /, **options: Unpack[Options]) -> Enqueued:
         """Accept a job durably; the answer comes after the commit.

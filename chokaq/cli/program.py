@@ -5,7 +5,22 @@ from typing import Annotated
 
 import typer
 
-from chokaq.cli import audit, check, circuits, config, demo, dlq, enqueue, jobs, queues, schema, status, worker, workers
+from chokaq.cli import (
+    audit,
+    check,
+    circuits,
+    config,
+    deck,
+    demo,
+    dlq,
+    enqueue,
+    jobs,
+    queues,
+    schema,
+    status,
+    worker,
+    workers,
+)
 from chokaq.cli.common import Common
 from chokaq.cli.exits import HELP
 from chokaq.cli.guard import Program
@@ -24,7 +39,7 @@ def build() -> typer.Typer:
         epilog=HELP,
     )
     program.callback()(_root)
-    for module in (worker, enqueue, status, jobs, dlq, queues, workers, circuits, audit, schema, check, config):
+    for module in (worker, deck, enqueue, status, jobs, dlq, queues, workers, circuits, audit, schema, check, config):
         module.register(program)
     program.command("demo")(demo.demo)
     return program

@@ -1,11 +1,13 @@
 """Values that are each right and together impossible."""
 
+import ipaddress
+
 import msgspec
 
 from chokaq.config.document import path_text
 from chokaq.config.durations import format_duration
 from chokaq.config.errors import Problem
-from chokaq.config.settings import Policy, QueueSettings, Settings
+from chokaq.config.settings import DeckSettings, Policy, QueueSettings, Settings
 from chokaq.store.errors import StoreMisconfigured
 from chokaq.store.url import SQLITE, DatabaseUrl
 
@@ -21,7 +23,42 @@ def check_combinations(settings: Settings) -> list[Problem]:
     if supervisor.respawn_max < supervisor.respawn_min:
         place = ("supervisor", "respawn_max")
         problems.append(_below(place, supervisor.respawn_max, "respawn_min", supervisor.respawn_min))
-    return problems + _idempotency(settings) + _database(settings)
+    return problems + _idempotency(settings) + _deck(settings.deck) + _database(settings)
+
+
+def exposed(deck: DeckSettings) -> str | None:
+    """Why The Deck must not be served with these settings; None when it may be."""
+    if deck.has_authentication or is_loopback(deck.host):
+        return None
+    return (
+        f"{deck.host!r} is reached from beyond this host, and nobody would have to say who they are: name deck.users, "
+        "deck.token or deck.proxy_header, or listen on 127.0.0.1"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """True for an address (or name) that only this host reaches."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _deck(deck: DeckSettings) -> list[Problem]:
+    problems = []
+    if deck.lag_critical <= deck.lag_warning:
+        least = format_duration(deck.lag_warning)
+        problems.append(
+            Problem(
+                "deck.lag_critical", f"must be above lag_warning ({least}), got {format_duration(deck.lag_critical)}"
+            )
+        )
+    told = exposed(deck)
+    if told is not None:
+        problems.append(Problem("deck.host", told))
+    return problems
 
 
 def _idempotency(settings: Settings) -> list[Problem]:

@@ -8,6 +8,7 @@ import msgspec
 from chokaq.config.docs import field_docs
 from chokaq.config.sections import (
     DATABASE,
+    DECK,
     ENVELOPE,
     ENVIRONMENT,
     IDEMPOTENCY,
@@ -19,6 +20,7 @@ from chokaq.config.sections import (
     Section,
 )
 from chokaq.config.settings import (
+    DeckSettings,
     EnvelopeSettings,
     IdempotencySettings,
     MaintenanceSettings,
@@ -55,6 +57,12 @@ types:
   #email.send.v1: {max_attempts: 5, execution_timeout: 2m}
 """
 
+_USERS = """\
+  # Who may sign in, by name. `chokaq deck --hash-password` prints the hash of a password.
+  users:
+    #anna: {password_hash: '$argon2id$v=19$m=65536,t=3,p=4$SALT$HASH', role: operator}
+"""
+
 
 def example() -> str:
     """The whole file. It loads as it stands, as the defaults; so does it with every option's `#` taken away."""
@@ -77,6 +85,7 @@ def example() -> str:
             "The middleware chokaq.idempotent, where the code that uses it does not say otherwise.",
             _fields("idempotency"),
         ),
+        _section("deck", "The Deck, the web dashboard: it needs the extra chokaq[deck].", _fields("deck")) + _USERS,
     ]
     return "\n".join(parts)
 
@@ -94,6 +103,8 @@ def _fields(section: str) -> Iterator[str]:
             yield from _options(MaintenanceSettings, MAINTENANCE, MaintenanceSettings())
         case "idempotency":
             yield from _options(IdempotencySettings, IDEMPOTENCY, IdempotencySettings())
+        case "deck":
+            yield from _options(DeckSettings, DECK, DeckSettings())
         case _:
             yield from _options(EnvelopeSettings, ENVELOPE, EnvelopeSettings())
 

@@ -16,6 +16,8 @@ from chokaq.config.reader import Reader, is_broken
 from chokaq.config.rules import is_name
 from chokaq.config.sections import (
     DATABASE,
+    DECK,
+    DECK_USER,
     ENVELOPE,
     ENVIRONMENT,
     IDEMPOTENCY,
@@ -27,6 +29,8 @@ from chokaq.config.sections import (
     TOP,
 )
 from chokaq.config.settings import (
+    DeckSettings,
+    DeckUser,
     EnvelopeSettings,
     IdempotencySettings,
     MaintenanceSettings,
@@ -39,6 +43,8 @@ from chokaq.store.options import DatabaseSettings
 
 DEFAULT_FILE = "chokaq.yaml"
 MAX_FILE_BYTES = 4_000_000
+MAX_USER = 100
+"""Characters of a user's name: what the audit log holds of an actor."""
 
 
 class Loaded(NamedTuple):
@@ -72,6 +78,15 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         reader.problems.sort(key=lambda problem: problem.line or 0)
         raise ConfigError(reader.problems, None if file is None else str(file))
     return Loaded(settings, reader.origins)
+
+
+def with_origins(settings: Settings, environ: Mapping[str, str] | None = None) -> Loaded:
+    """Settings that were read elsewhere, with the origins that their file and the environment give now; without a file: none."""
+    try:
+        return Loaded(settings, load(settings.source, environ).origins if settings.source is not None else {})
+    except ConfigError:
+        # Changed since, and broken: what was read then is what holds.
+        return Loaded(settings, {})
 
 
 def find_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
@@ -134,8 +149,25 @@ def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None) -> 
         maintenance=MaintenanceSettings(**reader.section(("maintenance",), tree.get("maintenance"), MAINTENANCE)),
         envelope=EnvelopeSettings(**reader.section(("envelope",), tree.get("envelope"), ENVELOPE)),
         idempotency=IdempotencySettings(**reader.section(("idempotency",), tree.get("idempotency"), IDEMPOTENCY)),
+        deck=_deck(reader, tree.get("deck")),
         source=file,
     )
+
+
+def _deck(reader: Reader, value: object) -> DeckSettings:
+    own = reader.section(("deck",), value, DECK, besides=("users",))
+    given = value.get("users") if isinstance(value, dict) else None
+    users = {}
+    for name, raw in reader.mapping(("deck", "users"), given).items():
+        place = ("deck", "users", name)
+        found = reader.section(place, raw, DECK_USER)
+        if not 0 < len(name) <= MAX_USER or name != name.strip() or not name.isprintable():
+            reader.complain(place, f"a user's name is 1 to {MAX_USER} printable characters")
+        elif "password_hash" in found:
+            users[name] = DeckUser(**found)
+        elif isinstance(raw, dict) and "password_hash" not in raw:
+            reader.complain(place, "needs a password_hash: `chokaq deck --hash-password` prints one")
+    return DeckSettings(**own, users=users)
 
 
 def _database(reader: Reader, value: object) -> dict[str, Any]:
@@ -184,4 +216,4 @@ def absolute_sqlite(url: str, folder: Path) -> str:
     return f"sqlite:///{quote(str(folder), safe='/')}/{match[1].removeprefix('./')}{match[2]}"
 
 
-__all__ = ["ConfigError", "Loaded", "Problem", "absolute_sqlite", "find_file", "load", "load_settings"]
+__all__ = ["ConfigError", "Loaded", "Problem", "absolute_sqlite", "find_file", "load", "load_settings", "with_origins"]

@@ -11,6 +11,7 @@ from chokaq.config.errors import Problem
 from chokaq.config.rules import Rule, shown
 from chokaq.config.sections import (
     DATABASE,
+    DECK,
     ENVELOPE,
     IDEMPOTENCY,
     MAINTENANCE,
@@ -28,6 +29,7 @@ _HOMES: dict[str, tuple[str, Section]] = {
     "maintenance": ("maintenance", MAINTENANCE),
     "envelope": ("envelope", ENVELOPE),
     "idempotency": ("idempotency", IDEMPOTENCY),
+    "deck": ("deck", DECK),
     "policy": ("defaults, a queue or a type", POLICY),
     "queue": ("defaults or a queue", QUEUE),
     "database": ("database", DATABASE),

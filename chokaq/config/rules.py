@@ -1,5 +1,6 @@
 """What a value in the YAML must be, and how it becomes a typed setting."""
 
+import ipaddress
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -166,6 +167,20 @@ def text(wants: str, accept: Callable[[str], bool], *, secret: bool = False) -> 
     return Rule(wants, read, secret=secret)
 
 
+def texts(wants: str, accept: Callable[[str], bool]) -> Rule:
+    """A list of texts, each of which `accept` accepts."""
+
+    def read(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, str) and accept(item) for item in value):
+            raise ValueError
+        return tuple(map(str, value))
+
+    def show(value: Sequence[str]) -> str:
+        return "[" + ", ".join("'" + item.replace("'", "''") + "'" for item in value) + "]"
+
+    return Rule(wants, read, "", show)
+
+
 def patterns() -> Rule:
     """A list of regular expressions; none of them may match the empty text."""
 
@@ -190,3 +205,17 @@ def patterns() -> Rule:
 def is_name(value: str) -> bool:
     """True for the name of a queue or a type key: 1 … 255 printable ASCII characters, no space at its ends."""
     return 0 < len(value) <= 255 and value.isascii() and value.isprintable() and value == value.strip()
+
+
+def is_secret(value: str) -> bool:
+    """True for a text that can be a secret: long enough not to be guessed, plain enough for a header."""
+    return 32 <= len(value) <= 200 and value.isascii() and value.isprintable() and " " not in value
+
+
+def is_network(value: str) -> bool:
+    """True for an address or a network."""
+    try:
+        ipaddress.ip_network(value, strict=False)
+    except ValueError:
+        return False
+    return True

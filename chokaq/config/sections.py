@@ -12,10 +12,13 @@ from chokaq.config.rules import (
     duration,
     flag,
     integer,
+    is_network,
+    is_secret,
     number,
     patterns,
     size,
     text,
+    texts,
 )
 
 Section = dict[str, Rule]
@@ -103,6 +106,37 @@ IDEMPOTENCY: Section = {
     "busy_delay": duration(0.1, HOUR),
 }
 
+DECK: Section = {
+    "enabled": flag(),
+    "host": text("a host name or an address", lambda value: bool(re.fullmatch(r"[A-Za-z0-9_.:\-]{1,255}", value))),
+    "port": integer(0, 65_535),
+    "title": text("1 to 40 printable characters", lambda value: 0 < len(value.strip()) <= 40 and value.isprintable()),
+    "token": text("32 to 200 printable ASCII characters", is_secret, secret=True).or_null(),
+    "token_role": choice("viewer", "operator"),
+    "proxy_header": text(
+        "the name of a header, like X-Forwarded-User", lambda value: bool(re.fullmatch(r"[A-Za-z0-9\-]{1,100}", value))
+    ).or_null(),
+    "proxy_peers": texts("a list of addresses or networks, like ['10.0.0.0/8']", is_network),
+    "proxy_operators": texts("a list of names", lambda value: bool(value.strip())),
+    "secret": text("32 to 200 printable ASCII characters", is_secret, secret=True).or_null(),
+    "session": duration(60, 30 * DAY),
+    "origins": texts(
+        "a list of origins, like ['https://deck.example.com']",
+        lambda value: bool(re.fullmatch(r"https?://[A-Za-z0-9_.\-]+(:\d{1,5})?", value)),
+    ),
+    "lag_warning": duration(0.1, DAY),
+    "lag_critical": duration(0.1, DAY),
+}
+
+DECK_USER: Section = {
+    "password_hash": text(
+        "an argon2 hash, as `chokaq deck --hash-password` prints it",
+        lambda value: value.startswith("$argon2") and value.count("$") == 5,
+        secret=True,
+    ),
+    "role": choice("viewer", "operator"),
+}
+
 TOP: Section = {
     "app": text(
         "package.module:attribute", lambda value: bool(re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", value))
@@ -114,7 +148,7 @@ TOP: Section = {
 }
 """The options that are no sections themselves."""
 
-SECTIONS = ("database", "queues", "defaults", "types", "supervisor", "maintenance", "envelope", "idempotency")
+SECTIONS = ("database", "queues", "defaults", "types", "supervisor", "maintenance", "envelope", "idempotency", "deck")
 
 ENVIRONMENT = {
     "CHOKAQ_DATABASE_URL": ("database", "url"),

@@ -164,6 +164,56 @@ class IdempotencySettings(msgspec.Struct, frozen=True, kw_only=True):
     """A duplicate of an unfinished run is put off for about this long, uncharged, again and again within max_job_age."""
 
 
+class DeckUser(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who may sign in to The Deck."""
+
+    password_hash: str
+    """An argon2 hash, as `chokaq deck --hash-password` prints it. Never the password. Holds secrets: never printed as it is."""
+    role: Literal["viewer", "operator"] = "viewer"
+    """`viewer`: looks at everything; `operator`: changes it, too."""
+
+
+class DeckSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The Deck, the web dashboard (extra `chokaq[deck]`)."""
+
+    enabled: bool = False
+    """Whether `chokaq worker` runs The Deck in a process of its own. `chokaq deck` runs it alone, whatever stands here."""
+    host: str = "127.0.0.1"
+    """The address it listens on. One beyond loopback needs users, a token or a proxy's header."""
+    port: int = 8420
+    """The port it listens on; 0: a free one, which is logged."""
+    title: str = "chokaq"
+    """Stands in the header of every page, so that several Decks can be told apart."""
+    users: dict[str, DeckUser] = {}
+    """Who may sign in, by name. Nobody, and no token and no header either: everybody on this host is an operator."""
+    token: str | None = None
+    """A bearer token for automation, of 32 characters or more. Holds secrets: never printed as it is."""
+    token_role: Literal["viewer", "operator"] = "viewer"
+    """What the bearer of the token may do."""
+    proxy_header: str | None = None
+    """Name of the header in which a trusted proxy says who somebody is, e.g. X-Forwarded-User."""
+    proxy_peers: tuple[str, ...] = ("127.0.0.1", "::1")
+    """Addresses or networks that proxy_header is believed from; from any other it is refused."""
+    proxy_operators: tuple[str, ...] = ()
+    """Who of those a proxy names is an operator; the others are viewers."""
+    secret: str | None = None
+    """Signs sessions, 32 characters or more; the same for all replicas. None: a new one at every start, which signs everybody out.
+    Holds secrets: never printed as it is."""
+    session: float = 12 * 3_600.0
+    """A sign-in lasts for this long."""
+    origins: tuple[str, ...] = ()
+    """Further origins it is reached under (`https://deck.example.com`), where a proxy changes the Host header."""
+    lag_warning: float = 5.0
+    """A queue whose oldest due job waits for this long is shown as a warning."""
+    lag_critical: float = 10.0
+    """… and as critical."""
+
+    @property
+    def has_authentication(self) -> bool:
+        """Whether anybody has to say who they are."""
+        return bool(self.users) or self.token is not None or self.proxy_header is not None
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a worker, a client or a command needs to know."""
 
@@ -194,6 +244,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of what may be enqueued."""
     idempotency: IdempotencySettings = IdempotencySettings()
     """The idempotency middleware."""
+    deck: DeckSettings = DeckSettings()
+    """The web dashboard."""
     redact: tuple[str, ...] = ()
     """Regular expressions of secrets: what they match in a handler's errors becomes *** before it is stored, and in every log
     line. (Passwords in URLs and connection strings always do.)"""

@@ -6,11 +6,24 @@ import msgspec
 
 from chokaq.config.document import path_text
 from chokaq.config.load import Loaded
-from chokaq.config.sections import DATABASE, ENVELOPE, IDEMPOTENCY, MAINTENANCE, POLICY, QUEUE, SUPERVISOR, TOP, Section
+from chokaq.config.sections import (
+    DATABASE,
+    DECK,
+    DECK_USER,
+    ENVELOPE,
+    IDEMPOTENCY,
+    MAINTENANCE,
+    POLICY,
+    QUEUE,
+    SUPERVISOR,
+    TOP,
+    Section,
+)
 from chokaq.config.settings import Settings
 from chokaq.store.url import redact
 
 DEFAULT = "default"
+HIDDEN = "***"
 
 
 class Shown(NamedTuple):
@@ -44,13 +57,24 @@ def shown_settings(loaded: Loaded) -> list[Shown]:
     rows += _rows(loaded, ("supervisor",), SUPERVISOR, settings.supervisor)
     rows += _rows(loaded, ("maintenance",), MAINTENANCE, settings.maintenance)
     rows += _rows(loaded, ("envelope",), ENVELOPE, settings.envelope)
-    return rows + _rows(loaded, ("idempotency",), IDEMPOTENCY, settings.idempotency)
+    rows += _rows(loaded, ("idempotency",), IDEMPOTENCY, settings.idempotency)
+    rows += _rows(loaded, ("deck",), DECK, settings.deck)
+    for name, user in settings.deck.users.items():
+        rows += _rows(loaded, ("deck", "users", name), DECK_USER, user)
+    return rows
 
 
 def redacted(settings: Settings) -> Settings:
-    """The settings with a database URL that may be printed."""
+    """The settings without what may not be printed."""
     database = msgspec.structs.replace(settings.database, url=redact(settings.database.url))
-    return msgspec.structs.replace(settings, database=database)
+    deck = settings.deck
+    deck = msgspec.structs.replace(
+        deck,
+        token=None if deck.token is None else HIDDEN,
+        secret=None if deck.secret is None else HIDDEN,
+        users={name: msgspec.structs.replace(user, password_hash=HIDDEN) for name, user in deck.users.items()},
+    )
+    return msgspec.structs.replace(settings, database=database, deck=deck)
 
 
 def _rows(
@@ -59,9 +83,13 @@ def _rows(
     rows = []
     for name, rule in rules.items():
         value = getattr(owner, name)
-        text = redact(value) if rule.secret else rule.text(value)
+        text = _secret(value) if rule.secret and value is not None else rule.text(value)
         rows.append(Shown(path_text((*place, name)), text, _origin(loaded, (*place, name), inherit=inherit)))
     return rows
+
+
+def _secret(value: str) -> str:
+    return redact(value) if "://" in value else HIDDEN
 
 
 def _origin(loaded: Loaded, place: tuple[str, ...], *, inherit: bool = False) -> str:

@@ -1,12 +1,12 @@
 """What an operator may do: bounds, actor and reason around the store. The CLI and The Deck call these, never the store."""
 
-from chokaq.operations.actor import By, by, default_actor, require_reason
+from chokaq.operations.actor import By, Role, by, default_actor, require_operator, require_reason
 from chokaq.operations.audit import AuditPage, list_audit
 from chokaq.operations.circuits import CircuitStatus, force_circuit, list_circuits
 from chokaq.operations.confirm import Action, Confirmation, confirm_jobs, confirm_queue
 from chokaq.operations.connect import connected, doorbell, find_store
 from chokaq.operations.edits import PayloadCheck, check_edits, edit_job
-from chokaq.operations.errors import OperationError
+from chokaq.operations.errors import NotAllowed, OperationError
 from chokaq.operations.filters import dlq_filter, job_filter
 from chokaq.operations.jobs import JobDetail, cancel_jobs, list_jobs, list_stopped, show_job
 from chokaq.operations.queues import (
@@ -32,6 +32,7 @@ __all__ = [
     "CircuitStatus",
     "Confirmation",
     "JobDetail",
+    "NotAllowed",
     "OperationError",
     "PayloadCheck",
     "Preview",
@@ -39,6 +40,7 @@ __all__ = [
     "QueueStatus",
     "Rates",
     "Repaired",
+    "Role",
     "SchemaState",
     "Status",
     "StoppedJob",
@@ -71,6 +73,7 @@ __all__ = [
     "preview_jobs",
     "purge_jobs",
     "read_status",
+    "require_operator",
     "require_reason",
     "resume_queue",
     "resurrect_jobs",

@@ -2,12 +2,22 @@
 
 import getpass
 import socket
+from enum import StrEnum
 from typing import NamedTuple
 
-from chokaq.operations.errors import OperationError
+from chokaq.operations.errors import NotAllowed, OperationError
 
 MAX_ACTOR = 100
 MAX_REASON = 1_000
+
+
+class Role(StrEnum):
+    """What somebody may do."""
+
+    VIEWER = "viewer"
+    """Look at everything, payloads included."""
+    OPERATOR = "operator"
+    """Change it, too."""
 
 
 class By(NamedTuple):
@@ -15,9 +25,11 @@ class By(NamedTuple):
 
     actor: str
     reason: str | None
+    role: Role = Role.OPERATOR
+    """Whoever has the database's password is an operator: only The Deck knows viewers."""
 
 
-def by(actor: str, reason: str | None = None) -> By:
+def by(actor: str, reason: str | None = None, *, role: Role = Role.OPERATOR) -> By:
     """Checked: an actor of 1 to 100 characters, a reason of at most 1,000 (blank: none). Raises OperationError."""
     actor = actor.strip()
     if not actor:
@@ -28,7 +40,13 @@ def by(actor: str, reason: str | None = None) -> By:
             raise OperationError(f"the {what} is longer than {limit:,} characters")
         if not all(sign.isprintable() or sign in "\n\t" for sign in text):
             raise OperationError(f"the {what} holds control characters")
-    return By(actor, reason or None)
+    return By(actor, reason or None, role)
+
+
+def require_operator(who: By) -> None:
+    """Raises NotAllowed for a viewer. Every operation that changes something asks this first."""
+    if who.role is not Role.OPERATOR:
+        raise NotAllowed(f"{who.actor} may look but not change anything (role {who.role.value}); nothing was changed")
 
 
 def require_reason(who: By) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from chokaq.jobs.ids import new_id
 from chokaq.lifecycle.circuit import CircuitState, Forced
-from chokaq.operations.actor import By
+from chokaq.operations.actor import By, require_operator
 from chokaq.operations.errors import OperationError
 from chokaq.store.circuits import CircuitList, CircuitOrder, CircuitView
 from chokaq.store.protocol import Session
@@ -54,6 +54,7 @@ def force_circuit(session: Session, type_key: str, order: str, who: By) -> Circu
 
     Running jobs go on. Raises OperationError.
     """
+    require_operator(who)
     forced = ORDERS.get(order)
     if forced is None:
         raise OperationError(f"a circuit is forced to {', '.join(ORDERS)}, not {order[:60]!r}")

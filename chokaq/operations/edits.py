@@ -10,7 +10,7 @@ from chokaq.jobs.codec import escape_non_ascii
 from chokaq.jobs.errors import EnqueueError
 from chokaq.jobs.ids import new_id
 from chokaq.lifecycle.states import Pillar
-from chokaq.operations.actor import By
+from chokaq.operations.actor import By, require_operator
 from chokaq.operations.errors import OperationError
 from chokaq.operations.jobs import check_id
 from chokaq.store.protocol import Session
@@ -55,6 +55,7 @@ def edit_job(
 
     `check`: what a new payload has to pass, given the job. `within`: refuse a job that stands in another pillar.
     """
+    require_operator(who)
     wanted = check_id(job_id)
     if edits == Edits():
         raise OperationError("nothing to edit: name a payload, tags or a priority")

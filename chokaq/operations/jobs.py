@@ -7,9 +7,9 @@ import msgspec
 
 from chokaq.jobs.ids import new_id
 from chokaq.lifecycle.states import Pillar
-from chokaq.operations.actor import By
+from chokaq.operations.actor import By, require_operator
 from chokaq.operations.cursors import cursor_of, position_of
-from chokaq.operations.errors import OperationError
+from chokaq.operations.errors import OperationError, UnknownJob
 from chokaq.store.claims import ClaimView
 from chokaq.store.protocol import Session
 from chokaq.store.records import Attempt, AuditEntry, CancelAnswer, JobFilter, JobView, Page
@@ -53,6 +53,7 @@ def cancel_jobs(session: Session, job_ids: Sequence[str], who: By) -> list[Cance
 
     A job that waits is cancelled at once; one that runs is told; one that has ended stays as it is.
     """
+    require_operator(who)
     return session.cancel_jobs(check_ids("cancel", job_ids), who.actor, who.reason, request=new_id())
 
 
@@ -61,7 +62,7 @@ def show_job(session: Session, job_id: str) -> JobDetail:
     wanted = check_id(job_id)
     job = session.get_job(wanted)
     if job is None:
-        raise OperationError(f"there is no job {wanted}: never enqueued here, not committed yet, or purged")
+        raise UnknownJob(f"there is no job {wanted}: never enqueued here, not committed yet, or purged")
     return JobDetail(
         job, session.list_attempts(wanted), session.list_audit(wanted, SHOWN_AUDIT), session.list_claims(wanted)
     )

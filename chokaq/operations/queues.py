@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from chokaq.operations.actor import By
+from chokaq.operations.actor import By, require_operator
 from chokaq.operations.errors import OperationError
 from chokaq.store.protocol import Session
 from chokaq.store.records import PriorityView, QueueChange, QueueView
@@ -88,6 +88,7 @@ def set_queue(
 
 
 def _change(session: Session, queue: str, change: QueueChange, who: By, *, create: bool) -> QueueView:
+    require_operator(who)
     name = check_queue(queue)
     if not create:
         _known(session, name, "--create sets it before its first job")

@@ -11,7 +11,7 @@ import msgspec
 
 from chokaq.jobs.ids import new_id
 from chokaq.lifecycle.states import JobStatus
-from chokaq.operations.actor import By, require_reason
+from chokaq.operations.actor import By, require_operator, require_reason
 from chokaq.operations.confirm import Action
 from chokaq.operations.edits import PayloadCheck, check_payload
 from chokaq.operations.errors import OperationError
@@ -126,6 +126,7 @@ def resurrect_jobs(
     payload has to pass, given the job. `ring` is called with every queue that has jobs due again, so that an idle worker on this
     host need not wait for its poll (`doorbell`). Raises OperationError.
     """
+    require_operator(who)
     ids = check_ids("resurrect", job_ids)
     edits = None if edits == Edits() else edits
     if edits is not None and isinstance(edits.payload, str):
@@ -143,6 +144,7 @@ def resurrect_jobs(
 
 def drop_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
     """Decide that 1 to 1,000 stopped jobs never run; they are kept, final. The reason is required. Raises OperationError."""
+    require_operator(who)
     ids = check_ids("drop", job_ids)
     require_reason(who)
     return Repaired(session.drop_jobs(ids, who.actor, who.reason, request=new_id()))
@@ -150,4 +152,5 @@ def drop_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
 
 def purge_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
     """Delete 1 to 1,000 jobs that have ended, whatever their status; the audit log keeps what they were. OperationError."""
+    require_operator(who)
     return Repaired(session.purge_jobs(check_ids("purge", job_ids), who.actor, who.reason, request=new_id()))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from chokaq.jobs.ids import new_id
-from chokaq.operations.actor import By
+from chokaq.operations.actor import By, require_operator
 from chokaq.operations.errors import OperationError
 from chokaq.operations.jobs import check_id
 from chokaq.store.protocol import Session
@@ -28,4 +28,5 @@ def check_workers(worker_ids: Sequence[str]) -> list[str]:
 
 def drain_worker(session: Session, worker_id: str, who: By) -> RepairAnswer:
     """Tell one worker to take nothing new, finish what it runs, and end; its supervisor replaces it. Raises OperationError."""
+    require_operator(who)
     return session.drain_worker(check_id(worker_id, "worker"), who.actor, who.reason, request=new_id())

@@ -22,6 +22,7 @@ from chokaq.lifecycle.circuit import Forced
 from chokaq.lifecycle.states import Answer, JobStatus, Pillar
 from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders
 from chokaq.store.claims import ClaimSession
+from chokaq.store.looking import LookingSession
 from chokaq.store.records import (
     Attempt,
     AuditEntry,
@@ -57,7 +58,7 @@ MAX_JOBS_PER_CALL = 1_000
 MAX_BYTES_PER_CALL = 4_000_000
 
 
-class Session(ClaimSession, Protocol):
+class Session(ClaimSession, LookingSession, Protocol):
     """One connection to a store; one thread at a time."""
 
     # ── client ────────────────────────────────────────────────────────────────────────────────────────────────────────

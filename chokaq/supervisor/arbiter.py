@@ -23,6 +23,7 @@ from chokaq.supervisor.shutdown import Shutdown
 from chokaq.supervisor.signals import SignalPipe
 from chokaq.supervisor.spawn import Entries
 from chokaq.supervisor.watch import Watch
+from chokaq.supervisor.web import WebKeeper
 
 log = structlog.get_logger("chokaq")
 
@@ -43,6 +44,7 @@ class Arbiter:
         self._pipe = SignalPipe()
         self._notifier = Notifier()
         self.crew = Crew(settings, self.board, entries, self._leave_in_child)
+        self.web = WebKeeper(settings, entries.web, self.crew.leave_in_child)
         self._rollout = Rollout(self.crew)
         self._watch = Watch(self.crew)
         self._renewal = Renewal(self._renew)
@@ -61,6 +63,7 @@ class Arbiter:
             while not self._turn():
                 self._wait()
         finally:
+            self.web.kill()
             self._pipe.close()
             self._notifier.close()
         code = self._shutdown.code if self._shutdown is not None else ProgramExit.INTERNAL
@@ -89,7 +92,7 @@ class Arbiter:
         self._dead.extend(reap())
         while self._dead:
             end = self._dead.popleft()
-            if not self._renewal.took(end):
+            if not self._renewal.took(end) and not self.web.took(end, now):
                 self.crew.bury(end, now)
         self._renewal.step(now)
         self.crew.desk.receive()
@@ -101,6 +104,7 @@ class Arbiter:
         self._rollout.step(now)
         self.crew.fill(now)
         self.crew.keeper.fill(now)
+        self.web.fill(now)
         self._tell(now)
         return self._shutdown is not None and self._shutdown.step(now)
 
@@ -152,6 +156,7 @@ class Arbiter:
         self._notifier.stopping()
         self._renewal.cancel()
         self._rollout.clear()
+        self.web.end(time.monotonic())
         self._shutdown = Shutdown(self.crew, self._settings.supervisor.shutdown_grace, reason, code, time.monotonic())
 
     def _renew(self, new: Settings, wishes: frozenset[Wish]) -> None:
@@ -160,6 +165,7 @@ class Arbiter:
             self._reload(new)
         self._settings = new
         self.crew.keeper.reload(new)
+        self.web.reload(new, time.monotonic())
         if Wish.RESTART in wishes:
             self._restart()
 

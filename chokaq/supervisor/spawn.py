@@ -29,19 +29,33 @@ class MaintenanceMain(Protocol):
     def __call__(self, settings: Settings, notices: socket, slot: StatusSlot, parent_pid: int) -> int: ...
 
 
+class WebMain(Protocol):
+    """What the web process runs; returns its exit code. Signals are still blocked when it is called."""
+
+    def __call__(self, settings: Settings, parent_pid: int) -> int: ...
+
+
+def run_no_web(settings: Settings, parent_pid: int) -> int:
+    """For tests that have no web process."""
+    del settings, parent_pid
+    return 0
+
+
 class Entries(NamedTuple):
     """The code of the processes that a supervisor forks."""
 
     child: ChildMain
     maintenance: MaintenanceMain
+    web: WebMain = run_no_web
 
 
 def load_entries() -> Entries:
     """Import what children run. No user code, and no connection: only modules."""
+    from chokaq.deck.program import run_web
     from chokaq.maintenance.process import run_maintenance
     from chokaq.worker.child import run_child
 
-    return Entries(run_child, run_maintenance)
+    return Entries(run_child, run_maintenance, run_web)
 
 
 def preload(settings: Settings) -> None:

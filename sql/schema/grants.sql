@@ -67,6 +67,10 @@ GRANT EXECUTE ON chokaq.EditJob TO chokaq_operator;
 GRANT EXECUTE ON chokaq.DrainWorker TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ListCircuits TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ForceCircuit TO chokaq_operator;
+GRANT EXECUTE ON chokaq.ReadChanges TO chokaq_operator;
+GRANT EXECUTE ON chokaq.ReadSeries TO chokaq_operator;
+GRANT EXECUTE ON chokaq.BrowseJobs TO chokaq_operator;
+GRANT EXECUTE ON chokaq.ListFamilies TO chokaq_operator;
 GRANT SELECT ON chokaq.Jobs TO chokaq_operator;
 GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_reader;
@@ -84,5 +88,9 @@ GRANT EXECUTE ON chokaq.ListBuckets TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListHotQueues TO chokaq_reader;
 GRANT EXECUTE ON chokaq.PreviewDLQ TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListCircuits TO chokaq_reader;
+GRANT EXECUTE ON chokaq.ReadChanges TO chokaq_reader;
+GRANT EXECUTE ON chokaq.ReadSeries TO chokaq_reader;
+GRANT EXECUTE ON chokaq.BrowseJobs TO chokaq_reader;
+GRANT EXECUTE ON chokaq.ListFamilies TO chokaq_reader;
 GRANT SELECT ON chokaq.Jobs TO chokaq_reader;
 GO

@@ -10,6 +10,7 @@ from chokaq.config.docs import field_docs
 from chokaq.config.example import example
 from chokaq.config.sections import DATABASE, ENVELOPE, IDEMPOTENCY, MAINTENANCE, POLICY, QUEUE, SUPERVISOR, TOP
 from chokaq.config.settings import (
+    DeckSettings,
     EnvelopeSettings,
     IdempotencySettings,
     MaintenanceSettings,
@@ -41,7 +42,10 @@ def test_the_example_with_every_option_taken_in_is_the_defaults_too(tmp_path: Pa
     assert list(settings.types) == ["email.send.v1"]
     assert settings.queue("another") == QueueSettings(name="another")
     assert set(settings.queue_defaults) == set(QUEUE)
-    assert msgspec.structs.replace(settings, queues={}, types={}, queue_defaults={}) == Settings()
+    assert list(settings.deck.users) == ["anna"]
+    bare = msgspec.structs.replace(settings, queues={}, types={}, queue_defaults={}, deck=DeckSettings())
+    assert bare == Settings()
+    assert msgspec.structs.replace(settings.deck, users={}) == DeckSettings()
 
 
 def test_every_option_is_in_the_example_with_its_meaning() -> None:

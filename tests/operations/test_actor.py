@@ -4,7 +4,7 @@ import getpass
 
 import pytest
 
-from chokaq.operations import OperationError, by, default_actor
+from chokaq.operations import OperationError, Role, by, default_actor
 
 
 def test_the_default_actor_is_the_user_at_this_host() -> None:
@@ -13,8 +13,8 @@ def test_the_default_actor_is_the_user_at_this_host() -> None:
 
 
 def test_blanks_are_cut_and_a_blank_reason_is_none() -> None:
-    assert by("  anna ", "  ") == ("anna", None)
-    assert by("anna", " because ") == ("anna", "because")
+    assert by("  anna ", "  ") == ("anna", None, Role.OPERATOR)
+    assert by("anna", " because ") == ("anna", "because", Role.OPERATOR)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from chokaq.store.sqlite.circuits import CircuitOperations
 from chokaq.store.sqlite.claims import ClaimOperations
 from chokaq.store.sqlite.client import ClientOperations
 from chokaq.store.sqlite.fetch import FetchOperation
+from chokaq.store.sqlite.looking import LookingOperations
 from chokaq.store.sqlite.maintenance import MaintenanceOperations
 from chokaq.store.sqlite.operators import OperatorOperations
 from chokaq.store.sqlite.repairs import RepairOperations
@@ -21,5 +22,6 @@ class SqliteSession(
     RepairOperations,
     CircuitOperations,
     ClaimOperations,
+    LookingOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; see there for every method."""

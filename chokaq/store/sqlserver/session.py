@@ -3,6 +3,7 @@
 from chokaq.store.sqlserver.circuits import CircuitOperations
 from chokaq.store.sqlserver.claims import ClaimOperations
 from chokaq.store.sqlserver.client import ClientOperations
+from chokaq.store.sqlserver.looking import LookingOperations
 from chokaq.store.sqlserver.maintenance import MaintenanceOperations
 from chokaq.store.sqlserver.operators import OperatorOperations
 from chokaq.store.sqlserver.repairs import RepairOperations
@@ -17,6 +18,7 @@ class SqlServerSession(
     RepairOperations,
     CircuitOperations,
     ClaimOperations,
+    LookingOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; one thread at a time. Every procedure goes through `_call`."""
 

@@ -1,0 +1,97 @@
+"""Keeping the web process alive, with The Deck in it: forked when `deck.enabled`, replaced with backoff, never anybody's reason to
+end. Its death affects no child, and a Deck that cannot be served leaves a worker that works.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+
+import structlog
+
+from chokaq.config.settings import Settings
+from chokaq.supervisor.reaper import Exit
+from chokaq.supervisor.respawn import Backoff
+from chokaq.supervisor.spawn import WebMain, fork
+
+log = structlog.get_logger("chokaq")
+
+GRACE = 5.0
+"""Seconds after TERM in which it may end by itself."""
+
+
+class WebKeeper:
+    """The web process of this supervisor."""
+
+    def __init__(self, settings: Settings, main: WebMain, leave: Callable[[], None]) -> None:
+        self._settings = settings
+        self._main = main
+        self._leave = leave
+        self._backoff = Backoff(settings.supervisor.respawn_min, settings.supervisor.respawn_max)
+        self._pid: int | None = None
+        self._forked_at = 0.0
+        self._due_at = 0.0
+        self._kill_at: float | None = None
+        self._ending = False
+
+    @property
+    def pid(self) -> int | None:
+        """Of the running one."""
+        return self._pid
+
+    def fill(self, now: float) -> None:
+        """Fork it when it is wanted, missing and due; kill one that does not leave."""
+        if self._pid is not None:
+            if self._kill_at is not None and now >= self._kill_at:
+                self._kill_at = None
+                log.warning("web_killed", pid=self._pid)
+                os.kill(self._pid, signal.SIGKILL)
+            return
+        if self._ending or not self._settings.deck.enabled or now < self._due_at:
+            return
+        settings, parent = self._settings, os.getpid()
+        try:
+            self._pid = fork(lambda: self._main(settings, parent), self._leave)
+        except OSError as error:
+            self._due_at = now + self._backoff.died(0.0)
+            log.warning("fork_failed", child="web", error=str(error))
+            return
+        self._forked_at, self._kill_at = now, None
+        log.info("web_forked", pid=self._pid)
+
+    def took(self, end: Exit, now: float) -> bool:
+        """Whether it was this one that died; the next is due after a backoff."""
+        if end.pid != self._pid:
+            return False
+        asked, self._pid, self._kill_at = self._kill_at is not None, None, None
+        self._due_at = now if asked else now + self._backoff.died(now - self._forked_at)
+        if self._ending or asked:
+            log.info("web_ended", pid=end.pid)
+        else:
+            log.error(
+                "web_died", pid=end.pid, exit_code=end.code, signal=end.signal, again_in=round(self._due_at - now, 1)
+            )
+        return True
+
+    def reload(self, settings: Settings, now: float) -> None:
+        """New settings: one that they concern is replaced."""
+        changed = settings != self._settings
+        self._settings = settings
+        if changed and self._pid is not None:
+            self._leave_soon(now)
+
+    def end(self, now: float) -> None:
+        """All is ending: it leaves meanwhile, and nobody waits for it."""
+        if not self._ending:
+            self._ending = True
+            if self._pid is not None:
+                self._leave_soon(now)
+
+    def kill(self) -> None:
+        """The program ends: what is left of it ends too."""
+        if self._pid is not None:
+            os.kill(self._pid, signal.SIGKILL)
+
+    def _leave_soon(self, now: float) -> None:
+        if self._kill_at is None and self._pid is not None:
+            self._kill_at = now + GRACE
+            os.kill(self._pid, signal.SIGTERM)
