@@ -6,12 +6,14 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 from starlette.types import Message
 
 from chokaq.config.settings import DeckSettings
 from chokaq.deck.access import COOKIE, Access, Refused, Role
 from chokaq.deck.desk import Desk
 from chokaq.deck.gate import Gate
+from chokaq.deck.site import build_site
 from chokaq.deck.throttle import FIRST_WAIT, FREE, LONGEST_WAIT, Throttle
 from chokaq.store.errors import StoreRefused, StoreUnavailable
 from chokaq.store.protocol import Session
@@ -377,3 +379,23 @@ async def test_what_the_store_refuses_is_no_outage(desk: Desk) -> None:
     assert desk.live.state.stale_since is None
     desk.live.failed(StoreUnavailable("the server does not answer"))
     assert desk.live.state.stale_since is not None
+
+
+async def test_below_a_path_of_another_application_everything_stays_below_it(desks: OpenDesk) -> None:
+    outer = Starlette()
+    outer.mount("/ops", build_site(desks(users=USERS, base="/ops"), pages=False))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(outer), base_url=HOST) as browser:
+        sent = await browser.get("/ops/jobs?q=x", headers={"accept": "text/html"})
+        form = await browser.get(sent.headers["location"])
+        back = await browser.post(
+            "/ops/login", data={"name": "anna", "password": PASSWORD, "next": "/jobs?q=x"}, headers=OWN
+        )
+        read = await browser.get("/ops/api/queues")
+        refused = await browser.get("/ops/api/queues", headers={"cookie": "", "origin": "https://evil.example"})
+
+    assert sent.headers["location"] == "/ops/login?next=%2Fjobs%3Fq%3Dx"
+    assert 'action="/ops/login"' in form.text
+    assert back.headers["location"] == "/ops/jobs?q=x"
+    assert "path=/ops" in back.headers["set-cookie"].lower()
+    assert read.status_code == 200
+    assert (refused.status_code, refused.headers["content-type"]) == (403, "application/problem+json")
