@@ -17,7 +17,7 @@ from tests.support.lab import Lab
 from tests.support.stopped import stopped
 
 from .conftest import OpenPage
-from .house import House, heading, row
+from .house import House, heading, row, sign_in
 from .scene import Scene, set_scene
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
@@ -26,14 +26,18 @@ VARIABLE = "CHOKAQ_TEST_DECK_SCREENSHOTS"
 
 def test_every_page_fits_every_screen_in_both_themes(house: House, pages: OpenPage, lab: Lab) -> None:
     scene = set_scene(house, lab)
-    house.serve()
+    house.serve(users=True)
     for width, height, theme in ((1280, 800, "light"), (1920, 1080, "dark"), (390, 844, "light")):
         page = pages(width=width, height=height, theme=theme)
+        sign_in(page, house, "anna")
+        heading(page, "Overview")
         for name, path, shown in _tour(scene):
             page.goto(house.url + path)
             expect(page.get_by_text(shown).first).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} is wider than {width}"
             assert page.evaluate("document.documentElement.dataset.theme") == theme
+            if name == "settings":
+                page.get_by_label("Search settings").fill("queues.emails")
             _picture(page, f"{name}-{width}-{theme}")
 
 
