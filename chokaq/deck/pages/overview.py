@@ -105,7 +105,7 @@ def _tile(
 
 
 def _judged(screen: Screen, seen: Overview) -> list[Node]:
-    lines = [_health(screen, line, at) for at, line in enumerate(seen.health)]
+    lines = [_health(screen, line, at) for at, line in enumerate(sorted(seen.health, key=_gravity))]
     health = card("Health", el("ul.health", lines))
     if not seen.families:
         errors = card("Top errors", el("p.empty-line", "No stopped jobs in the DLQ."))
@@ -117,6 +117,10 @@ def _judged(screen: Screen, seen: Overview) -> list[Node]:
             beside=[link(_jobs(screen, Search(pillar=Pillar.DLQ, sort="ended")), "All of the DLQ")],
         )
     return [el("div.two", health, errors)]
+
+
+def _gravity(line: HealthLine) -> int:
+    return ("critical", "warning", "ok").index(line.health)
 
 
 def _health(screen: Screen, line: HealthLine, at: int) -> Node:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from argon2 import PasswordHasher
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from chokaq.lifecycle.states import JobStatus
 from chokaq.store.options import DatabaseSettings
@@ -152,6 +152,11 @@ def heading(page: Page, text: str) -> None:
     expect(page.get_by_role("heading", level=1, name=text)).to_be_visible()
 
 
-def row(page: Page, text: str) -> Any:
+def row(page: Page, text: str) -> Locator:
     """The row of a table that says this."""
     return page.locator("tbody tr").filter(has_text=text)
+
+
+def menu(page: Page, name: str) -> Locator:
+    """An entry of the navigation."""
+    return page.get_by_label("Pages").get_by_role("link", name=name, exact=True)
