@@ -54,6 +54,12 @@ class House:
         self.url = str(program.wait("deck_ready")[0]["url"]).rstrip("/")
         return self.url
 
+    def mount(self) -> str:
+        """Start an application that carries The Deck below a path; its address."""
+        program = self._start("mounted", script="deck_mounted.py")
+        self.url = str(program.wait("deck_ready")[0]["url"]).rstrip("/")
+        return self.url
+
     def work(self) -> None:
         """Start a worker, and wait until it takes jobs."""
         program = self._start("worker")
@@ -70,15 +76,18 @@ class House:
         """The ends of the logs."""
         return "\n".join(program.tail() for program in self._programs)
 
-    def _start(self, command: str, **more: object) -> Program:
+    def _start(self, command: str, script: str | None = None, **more: object) -> Program:
         folder = self.folder / command
         folder.mkdir()
         config = folder / "chokaq.yaml"
         # JSON is YAML.
         config.write_text(json.dumps({**self._config(), **more}))
         arguments = ["-m", "chokaq", command, "--config", str(config), "--log-format", "json"]
-        paths = f"{ROOT}:{PROGRAMS}"
-        program = Program(arguments, folder, {"PYTHONPATH": paths, "SHOP_MENDED": str(self.mended)})
+        environ = {"PYTHONPATH": f"{ROOT}:{PROGRAMS}", "SHOP_MENDED": str(self.mended)}
+        if script is not None:
+            arguments = [str(PROGRAMS / script)]
+            environ["CHOKAQ_CONFIG"] = str(config)
+        program = Program(arguments, folder, environ)
         self._programs.append(program)
         return program
 

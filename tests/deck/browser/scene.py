@@ -146,7 +146,7 @@ def _history(lab: Lab) -> None:
     """An hour of outcomes, every 30 s, straight into the counters: a slot that no worker has."""
     now = int(time.time())
     rows = []
-    for step in range(1, 120):
+    for step in range(120):
         at = now - 30 * step
         wave = 1 + math.sin(step / 9) / 3
         rows += [

@@ -23,8 +23,12 @@ def test_a_wrong_password_is_refused_in_words_and_a_link_leads_to_where_it_point
     page.get_by_label("Password").fill("correct horse battery staple")
     page.get_by_role("button", name="Sign in").click()
     heading(page, "Queues")
+    second = page.context.new_page()
+    second.goto(f"{house.url}/workers")
+    heading(second, "Workers")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Password")).to_be_visible()
+    expect(second.get_by_label("Password")).to_be_visible()
 
 
 def test_a_viewer_sees_everything_and_is_refused_every_change_also_behind_the_page(house: House, page: Page) -> None:

@@ -66,6 +66,24 @@ def _picture(page: Page, name: str) -> None:
     page.screenshot(path=Path(folder) / f"{name}.png")
 
 
+def test_below_a_path_of_another_application_everything_stays_below_it(house: House, page: Page) -> None:
+    [job_id] = house.enqueue("email.send.v1", to="a@example.com")
+    page.goto(f"{house.mount()}/")
+    heading(page, "Overview")
+    page.locator("a.tile", has_text="Pending").click()
+    row(page, job_id).get_by_role("link").click()
+    expect(page).to_have_url(f"{house.url}/jobs/{job_id}")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("dialog").locator(".cm-content").fill('{"to": 5}')
+    page.get_by_role("dialog").get_by_role("button", name="Check").click()
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("SendEmail")
+    page.keyboard.press("Escape")
+    page.get_by_role("heading", level=1).click()
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    expect(page).to_have_url(f"{house.url}/queues")
+
+
 def test_times_are_the_viewers_with_utc_on_hover_and_the_theme_is_remembered(
     house: House, pages: OpenPage, lab: Lab
 ) -> None:
