@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chokaq.deck.pages import words
-from chokaq.deck.pages.audit import as_csv
+from chokaq.deck.pages.audit import as_csv, difference
 from chokaq.deck.pages.filters import changed
 from chokaq.deck.pages.nodes import el, when
 from chokaq.deck.shown import AuditLine, Search
@@ -87,3 +87,19 @@ def test_what_a_spreadsheet_would_run_is_written_as_text() -> None:
         after="+1",
     )
     assert as_csv([line]).splitlines()[1] == "1,2026-01-01T00:00:00+00:00,'=cmd(),drop,x,,,'+1"
+
+
+def test_what_changed_is_said_in_short() -> None:
+    assert difference('{"paused":false,"n":1}', '{"paused":true,"n":1}') == "paused: false → true"
+    assert difference(None, '{"status":"Pending"}') == "status: none → Pending"
+    assert difference("not JSON", "at all") == "at all"
+    assert difference(None, None) == ""
+
+
+def test_a_sentence_marks_what_is_to_be_typed() -> None:
+    assert words.marked("look: `chokaq status` tells") == ["look: ", ["code", {}, ["chokaq status"]], " tells"]
+    assert (words.error_name("shop.mail.Refused"), words.error_name("ValueError"), words.error_name(None)) == (
+        "Refused",
+        "ValueError",
+        None,
+    )

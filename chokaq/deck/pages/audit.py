@@ -3,6 +3,7 @@
 import csv
 import io
 
+import orjson
 from nicegui import ui
 
 from chokaq.deck import topics
@@ -116,7 +117,7 @@ class AuditScreen:
         changed = (
             el(
                 "details",
-                el("summary", words.cut(line.after or line.before, 60)),
+                el("summary", words.cut(difference(line.before, line.after), 80)),
                 _state("before", line.before),
                 _state("after", line.after),
             )
@@ -175,6 +176,32 @@ class AuditScreen:
             ui.download.content(as_csv(lines), "chokaq-audit.csv")
         rest = f" There are older ones: it holds the newest {MAX_EXPORT:,}." if after is not None else ""
         self._screen.tell(f"{len(lines):,} entries written.{rest}")
+
+
+def difference(before: str | None, after: str | None) -> str:
+    """What a change changed, in short: `paused: false → true`."""
+    was, now = _fields(before), _fields(after)
+    if was is None or now is None:
+        return after or before or ""
+    changed = [name for name in {**was, **now} if was.get(name) != now.get(name)]
+    return (
+        ", ".join(f"{name}: {_said(was.get(name))} → {_said(now.get(name))}" for name in changed)
+        or after
+        or before
+        or ""
+    )
+
+
+def _fields(text: str | None) -> dict[str, object] | None:
+    try:
+        found = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _said(value: object) -> str:
+    return "none" if value is None else value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 def _refusals(refusals: list[Refusal]) -> list[Node]:

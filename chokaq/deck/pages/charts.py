@@ -74,6 +74,11 @@ class ChartRow:
             return ui.echart(_base([]))
 
 
+def _whole(seen: Charts) -> list[Point]:
+    """The steps that are over: the last one has only begun."""
+    return seen.points[:-1]
+
+
 def _ms(point: Point) -> int:
     return round(point.start.timestamp() * 1_000)
 
@@ -142,8 +147,8 @@ def _line(name: str, colour: str, data: Sequence[Sequence[float | None]], **more
 
 
 def _throughput(seen: Charts) -> dict[str, Any]:
-    done = [[_ms(point), round(point.succeeded / seen.step_seconds, 2)] for point in seen.points]
-    again = [[_ms(point), round(point.retried / seen.step_seconds, 2)] for point in seen.points]
+    done = [[_ms(point), round(point.succeeded / seen.step_seconds, 2)] for point in _whole(seen)]
+    again = [[_ms(point), round(point.retried / seen.step_seconds, 2)] for point in _whole(seen)]
     series = [_line("succeeded", SERIES["good"], done)]
     series.append(_line("retried", SERIES["warn"], again, areaStyle=None))
     return _base(series, legend=True, tooltip="v => v + ' /s'")
@@ -173,7 +178,7 @@ def _failures(seen: Charts) -> dict[str, Any]:
 
 
 def _lag(seen: Charts) -> dict[str, Any]:
-    data = [[_ms(point), point.lag_p95_ms] for point in seen.points]
+    data = [[_ms(point), point.lag_p95_ms] for point in _whole(seen)]
     return _base(
         [_line("95th percentile", SERIES["run"], data, connectNulls=False)],
         axis="v => chokaqSpan(v)",
@@ -182,10 +187,10 @@ def _lag(seen: Charts) -> dict[str, Any]:
 
 
 def _running(seen: Charts) -> dict[str, Any]:
-    running = [[_ms(point), round(point.running_mean, 2)] for point in seen.points]
+    running = [[_ms(point), round(point.running_mean, 2)] for point in _whole(seen)]
     series = [_line("running", SERIES["run"], running)]
     if seen.capacity:
-        ends = [[_ms(point), seen.capacity] for point in seen.points]
+        ends = [[_ms(point), seen.capacity] for point in _whole(seen)]
         series.append(
             _line(
                 "capacity now",

@@ -103,7 +103,7 @@ class CircuitsPage:
     def _reports(self, circuit: CircuitStatus) -> Node:
         told = f"{circuit.open:,} open, {circuit.half_open:,} trying, of {circuit.workers:,}"
         if not circuit.reports:
-            return el("span.faint", told)
+            return el("span.faint", "none has met a failure")
         lines = [
             el(
                 "li",

@@ -53,6 +53,7 @@ def bar(where: Search, queues: Sequence[str]) -> list[Node]:
         if len(statuses) > 1
         else None,
         _text("type_key", "Type", where.type_key),
+        el("label.check.more-switch", el("input", type="checkbox"), " more filters"),
         _text("tag", "Tag", where.tag),
     ]
     if where.pillar in (Pillar.DLQ, None):
@@ -136,7 +137,7 @@ def _text(name: str, words: str, now: str | None) -> Node:
         initial=now or "",
         placeholder=words,
         aria_label=words,
-        class_="set" if now else None,
+        class_="set" if now else "more",
         spellcheck="false",
     )
 
@@ -144,7 +145,7 @@ def _text(name: str, words: str, now: str | None) -> Node:
 def _instant(name: str, words: str, now: datetime | None) -> Node:
     ms = "" if now is None else round(now.timestamp() * 1_000)
     return el(
-        "label.inline",
+        "label.inline" if now else "label.inline.more",
         words,
         " ",
         el("input", name=name, type="datetime-local", initial=ms, class_="set" if now else None),

@@ -34,7 +34,7 @@ def top(desk: Desk, user: User, here: str, state: State) -> list[Node]:
                 if desk.settings.production
                 else None,
                 freshness(state),
-                el("span.database", desk.database, title=f"The jobs live in {desk.database}"),
+                el("span.database", _short(desk.database), title=f"The jobs live in {desk.database}"),
                 el("span.who", user.name, el("span.faint", " viewer") if not user.may_change else None, title=role),
                 el(
                     "button.btn.quiet.theme",
@@ -80,3 +80,8 @@ def _leave(desk: Desk, user: User) -> Node:
     if user.until is None:
         return None
     return el("form", el("button.btn.quiet", "Sign out", type="submit"), method="post", action=f"{desk.base}/logout")
+
+
+def _short(database: str) -> str:
+    """Of a file its name alone; of a server all that is not secret."""
+    return database.rpartition("/")[2] if database.startswith("sqlite:") else database

@@ -130,7 +130,7 @@ def _error(job: JobView) -> Node:
     told = words.cut(job.error_message, 160)
     return td(
         "Error",
-        el("b", job.error_type),
+        el("b", words.error_name(job.error_type), title=job.error_type),
         " " if job.error_type else None,
         told or dash(),
         kind="clip",

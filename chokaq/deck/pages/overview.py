@@ -6,7 +6,7 @@ from chokaq.deck.pages.charts import ChartRow
 from chokaq.deck.pages.nodes import Node, el, link, when
 from chokaq.deck.pages.screen import Screen
 from chokaq.deck.pages.table import card, head, table, td, th
-from chokaq.deck.shown import Counted, ErrorFamily, Overview, Search
+from chokaq.deck.shown import Counted, ErrorFamily, HealthLine, Overview, Search
 from chokaq.deck.topics import OVERVIEW
 from chokaq.lifecycle.states import JobStatus, Pillar
 
@@ -97,7 +97,7 @@ def _tile(
 ) -> Node:
     inside: list[Node] = [el("span.name", name), el(f"span.value.{tone}", value, title=title or None)]
     if tone != "ok":
-        hint = f"{hint} · {'high' if tone == 'warning' else 'very high'}"
+        hint = f"{'high' if tone == 'warning' else 'very high'} · {hint}"
     inside.append(el("span.hint", hint))
     if meter is not None:
         inside.append(el("span.meter", el("i", style=f"width:{min(meter, 1) * 100:.0f}%"), aria_hidden="true"))
@@ -105,16 +105,7 @@ def _tile(
 
 
 def _judged(screen: Screen, seen: Overview) -> list[Node]:
-    lines = [
-        el(
-            "li",
-            el(f"i.light.{line.health}", role="img", aria_label=line.health),
-            el("b", line.what.capitalize()),
-            el("span", line.sentence),
-            key=line.what,
-        )
-        for line in seen.health
-    ]
+    lines = [_health(screen, line, at) for at, line in enumerate(sorted(seen.health, key=_gravity))]
     health = card("Health", el("ul.health", lines))
     if not seen.families:
         errors = card("Top errors", el("p.empty-line", "No stopped jobs in the DLQ."))
@@ -128,13 +119,34 @@ def _judged(screen: Screen, seen: Overview) -> list[Node]:
     return [el("div.two", health, errors)]
 
 
+def _gravity(line: HealthLine) -> int:
+    return ("critical", "warning", "ok").index(line.health)
+
+
+def _health(screen: Screen, line: HealthLine, at: int) -> Node:
+    page = {"workers": "/workers", "queues": "/queues", "circuits": "/circuits"}.get(line.what)
+    name = line.what.capitalize()
+    return el(
+        "li",
+        el(f"i.light.{line.health}", role="img", aria_label=line.health),
+        link(screen.url(page), name, class_="strong") if page else el("b", name),
+        el("span", *words.marked(line.sentence)),
+        key=f"{line.what}{at}",
+    )
+
+
 def _family(screen: Screen, family: ErrorFamily) -> Node:
     where = Search(pillar=Pillar.DLQ, reason=family.reason, error_type=family.error_type, sort="ended")
-    name = family.error_type or family.reason.label
+    name = words.error_name(family.error_type) or family.reason.label
     return el(
         "tr",
         td("Jobs", family.count, kind="num"),
-        td("Error", link(_jobs(screen, where), name, class_="strong"), words.reason(family.reason)),
+        td(
+            "Error",
+            link(_jobs(screen, where), name, class_="strong", title=family.error_type),
+            words.reason(family.reason),
+            kind="nowrap",
+        ),
         td(
             "Latest message",
             words.cut(family.message, 120) or el("span.faint", "no message"),

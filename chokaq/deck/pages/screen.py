@@ -68,6 +68,8 @@ class Screen:
         """Read the parts again (or call `told`) whenever something of the topic changes, until the page is closed."""
 
         async def changed() -> None:
+            if self._is_over():
+                return
             self.show_state()
             if told is not None:
                 await told()
@@ -99,8 +101,7 @@ class Screen:
 
     async def act(self, name: str, value: object) -> None:
         """Do what was pressed; a refusal is shown and changes nothing."""
-        if self.user.until is not None and time.time() >= self.user.until:
-            ui.navigate.to(self.url("/login"))
+        if self._is_over():
             return
         handler = self._acts.get(name)
         if handler is None:
@@ -108,6 +109,14 @@ class Screen:
         problem = await attempt(handler, value)
         if problem is not None:
             self.tell(problem, bad=True)
+
+    def _is_over(self) -> bool:
+        """Whether the sign-in has ended since the page was opened; then the page gives way to the form."""
+        if not self.desk.access.is_over(self.user):
+            return False
+        with self.overlay:
+            ui.navigate.to(self.url("/login"))
+        return True
 
     def tell(self, text: str, *, bad: bool = False) -> None:
         """A passing note."""

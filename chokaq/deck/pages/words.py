@@ -84,3 +84,13 @@ def cut(text: str | None, limit: int) -> str:
     """The first line of a text, cut."""
     line = " ".join((text or "").split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def error_name(error_type: str | None) -> str | None:
+    """The class alone: `SMTPRecipientsRefused` for `shop.mail.SMTPRecipientsRefused`."""
+    return None if error_type is None else error_type.rpartition(".")[2] or error_type
+
+
+def marked(text: str) -> list[Node]:
+    """A sentence in which `…` marks what is to be typed."""
+    return [el("code", part) if at % 2 else part for at, part in enumerate(text.split("`"))]

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from argon2 import PasswordHasher
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from chokaq.lifecycle.states import JobStatus
 from chokaq.store.options import DatabaseSettings
@@ -54,6 +54,12 @@ class House:
         self.url = str(program.wait("deck_ready")[0]["url"]).rstrip("/")
         return self.url
 
+    def mount(self) -> str:
+        """Start an application that carries The Deck below a path; its address."""
+        program = self._start("mounted", script="deck_mounted.py")
+        self.url = str(program.wait("deck_ready")[0]["url"]).rstrip("/")
+        return self.url
+
     def work(self) -> None:
         """Start a worker, and wait until it takes jobs."""
         program = self._start("worker")
@@ -70,15 +76,18 @@ class House:
         """The ends of the logs."""
         return "\n".join(program.tail() for program in self._programs)
 
-    def _start(self, command: str, **more: object) -> Program:
+    def _start(self, command: str, script: str | None = None, **more: object) -> Program:
         folder = self.folder / command
         folder.mkdir()
         config = folder / "chokaq.yaml"
         # JSON is YAML.
         config.write_text(json.dumps({**self._config(), **more}))
         arguments = ["-m", "chokaq", command, "--config", str(config), "--log-format", "json"]
-        paths = f"{ROOT}:{PROGRAMS}"
-        program = Program(arguments, folder, {"PYTHONPATH": paths, "SHOP_MENDED": str(self.mended)})
+        environ = {"PYTHONPATH": f"{ROOT}:{PROGRAMS}", "SHOP_MENDED": str(self.mended)}
+        if script is not None:
+            arguments = [str(PROGRAMS / script)]
+            environ["CHOKAQ_CONFIG"] = str(config)
+        program = Program(arguments, folder, environ)
         self._programs.append(program)
         return program
 
@@ -152,6 +161,11 @@ def heading(page: Page, text: str) -> None:
     expect(page.get_by_role("heading", level=1, name=text)).to_be_visible()
 
 
-def row(page: Page, text: str) -> Any:
+def row(page: Page, text: str) -> Locator:
     """The row of a table that says this."""
     return page.locator("tbody tr").filter(has_text=text)
+
+
+def menu(page: Page, name: str) -> Locator:
+    """An entry of the navigation."""
+    return page.get_by_label("Pages").get_by_role("link", name=name, exact=True)

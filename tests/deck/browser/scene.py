@@ -71,6 +71,8 @@ def set_scene(house: House, lab: Lab) -> Scene:
     webhooks = _Worker(session, "webhooks", "worker-1.shop", pid=4103, max_workers=50)
     _Worker(session, "", "worker-1.shop", pid=4100)
     failed = _stop(session, emails)
+    _put(session, "emails", "email.send.v1", 46)
+    waiting = _put(session, "webhooks", "webhook.deliver.v3", 12)
     _put(session, "reports", "report.monthly.v1", 3)
     running = reports.take(2)
     beats = [
@@ -78,8 +80,6 @@ def set_scene(house: House, lab: Lab) -> Scene:
         for (job_id, lease), percent in zip(running, (62, 15), strict=True)
     ]
     session.keep_alive(reports.worker, beats, Figures(2, 0, 3, 212_000))
-    _put(session, "emails", "email.send.v1", 46)
-    waiting = _put(session, "webhooks", "webhook.deliver.v3", 12)
     session.keep_alive(emails.worker, [], Figures(0, 0, 2, 184_000))
     session.keep_alive(webhooks.worker, [], Figures(0, 0, 640, 301_000))
     for job_id in waiting:
@@ -146,7 +146,7 @@ def _history(lab: Lab) -> None:
     """An hour of outcomes, every 30 s, straight into the counters: a slot that no worker has."""
     now = int(time.time())
     rows = []
-    for step in range(1, 120):
+    for step in range(120):
         at = now - 30 * step
         wave = 1 + math.sin(step / 9) / 3
         rows += [

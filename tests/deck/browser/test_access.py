@@ -8,7 +8,7 @@ from tests.support.jobs import new_job
 from tests.support.stopped import stopped
 
 from .conftest import OpenPage
-from .house import House, heading, row, sign_in
+from .house import House, heading, menu, row, sign_in
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
@@ -23,8 +23,12 @@ def test_a_wrong_password_is_refused_in_words_and_a_link_leads_to_where_it_point
     page.get_by_label("Password").fill("correct horse battery staple")
     page.get_by_role("button", name="Sign in").click()
     heading(page, "Queues")
+    second = page.context.new_page()
+    second.goto(f"{house.url}/workers")
+    heading(second, "Workers")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Password")).to_be_visible()
+    expect(second.get_by_label("Password")).to_be_visible()
 
 
 def test_a_viewer_sees_everything_and_is_refused_every_change_also_behind_the_page(house: House, page: Page) -> None:
@@ -32,7 +36,7 @@ def test_a_viewer_sees_everything_and_is_refused_every_change_also_behind_the_pa
     house.serve(users=True)
     sign_in(page, house, "vera")
     expect(page.get_by_text("vera")).to_be_visible()
-    page.get_by_role("link", name="Queues").click()
+    menu(page, "Queues").click()
     expect(row(page, "emails")).to_be_visible()
     expect(page.get_by_role("button", name="Pause")).to_have_count(0)
 
@@ -43,7 +47,7 @@ def test_a_viewer_sees_everything_and_is_refused_every_change_also_behind_the_pa
     expect(dialog.get_by_role("alert")).to_contain_text("may look but not change anything")
     page.keyboard.press("Escape")
     assert not house.session.list_queues()[0].live.paused
-    page.get_by_role("link", name="Audit").click()
+    menu(page, "Audit").click()
     expect(page.get_by_text("Nobody has changed anything yet.")).to_be_visible()
     expect(page.get_by_role("heading", name="Refused")).to_have_count(0)
 
@@ -88,7 +92,7 @@ def test_an_operator_sees_who_was_refused_what(house: House, page: Page) -> None
     expect(page.get_by_role("alert")).to_be_visible()
     sign_in(page, house, "anna")
     heading(page, "Overview")
-    page.get_by_role("link", name="Audit").click()
+    menu(page, "Audit").click()
     expect(row(page, "vera")).to_contain_text("sign in")
 
 

@@ -7,7 +7,7 @@ from chokaq.lifecycle.states import JobStatus
 from tests.support.holder import Holder
 from tests.support.lab import Lab
 
-from .house import House, heading, row
+from .house import House, heading, menu, row
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
@@ -34,7 +34,7 @@ def test_from_the_lag_on_the_overview_to_the_job_that_holds_the_queue_up_and_a_p
     expect(row(page, "email.send.v1")).to_have_count(1)
     expect(row(page, stuck)).to_contain_text("running for")
 
-    page.get_by_role("link", name="Queues").click()
+    menu(page, "Queues").click()
     page.get_by_role("button", name="Pause emails").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Reason").fill("the mail server is slow")
@@ -42,7 +42,7 @@ def test_from_the_lag_on_the_overview_to_the_job_that_holds_the_queue_up_and_a_p
     expect(row(page, "emails")).to_contain_text("paused")
     assert next(queue for queue in house.session.list_queues() if queue.name == "emails").live.paused
 
-    page.get_by_role("link", name="Audit").click()
+    menu(page, "Audit").click()
     expect(row(page, "emails")).to_contain_text("the mail server is slow")
 
 

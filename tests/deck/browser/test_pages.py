@@ -17,24 +17,29 @@ from tests.support.lab import Lab
 from tests.support.stopped import stopped
 
 from .conftest import OpenPage
-from .house import House, heading, row
+from .house import House, heading, row, sign_in
 from .scene import Scene, set_scene
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 VARIABLE = "CHOKAQ_TEST_DECK_SCREENSHOTS"
+NOT_SHOWN = {"jobs-hot", "settings"}
+"""Pages that the docs show no picture of."""
 
 
 def test_every_page_fits_every_screen_in_both_themes(house: House, pages: OpenPage, lab: Lab) -> None:
     scene = set_scene(house, lab)
-    house.serve()
+    house.serve(users=True)
     for width, height, theme in ((1280, 800, "light"), (1920, 1080, "dark"), (390, 844, "light")):
         page = pages(width=width, height=height, theme=theme)
+        sign_in(page, house, "anna")
+        heading(page, "Overview")
         for name, path, shown in _tour(scene):
             page.goto(house.url + path)
             expect(page.get_by_text(shown).first).to_be_visible()
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{path} is wider than {width}"
             assert page.evaluate("document.documentElement.dataset.theme") == theme
-            _picture(page, f"{name}-{width}-{theme}")
+            if (width == 1280 and name not in NOT_SHOWN) or (name, width) in {("overview", 1920), ("jobs-dlq", 390)}:
+                _picture(page, f"{name}-{width}-{theme}")
 
 
 def _tour(scene: Scene) -> list[tuple[str, str, str]]:
@@ -59,6 +64,24 @@ def _picture(page: Page, name: str) -> None:
     for chart in page.locator(".nicegui-echart").all():
         expect(chart.locator("canvas")).to_be_attached()
     page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+def test_below_a_path_of_another_application_everything_stays_below_it(house: House, page: Page) -> None:
+    [job_id] = house.enqueue("email.send.v1", to="a@example.com")
+    page.goto(f"{house.mount()}/")
+    heading(page, "Overview")
+    page.locator("a.tile", has_text="Pending").click()
+    row(page, job_id).get_by_role("link").click()
+    expect(page).to_have_url(f"{house.url}/jobs/{job_id}")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("dialog").locator(".cm-content").fill('{"to": 5}')
+    page.get_by_role("dialog").get_by_role("button", name="Check").click()
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("SendEmail")
+    page.keyboard.press("Escape")
+    page.get_by_role("heading", level=1).click()
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    expect(page).to_have_url(f"{house.url}/queues")
 
 
 def test_times_are_the_viewers_with_utc_on_hover_and_the_theme_is_remembered(

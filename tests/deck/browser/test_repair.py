@@ -40,6 +40,7 @@ def test_the_top_error_is_opened_one_payload_mended_and_seen_to_succeed_then_the
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("not JSON")
     expect(page.get_by_role("button", name="Save and resurrect")).to_be_disabled()
     editor.fill('{"to": "nobody@example.com"}')
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_have_count(0)
     page.get_by_role("dialog").get_by_label("Reason").fill("the customer has written")
     page.get_by_role("button", name="Save and resurrect").click()
     expect(page.locator(".head .badge").first).to_have_text("Succeeded")

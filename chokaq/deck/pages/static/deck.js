@@ -20,6 +20,7 @@
   }
   document.documentElement.dataset.theme = dark() ? "dark" : "light";
   media.addEventListener("change", apply);
+  addEventListener("load", () => window.Quasar?.Dark?.set(dark()));
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest && event.target.closest("[data-theme-switch]");
