@@ -1,8 +1,8 @@
 """From 1 to 64 claimers on one queue (C34, C27): each job is claimed exactly once, and nobody is refused or sees a deadlock.
 
-This is the logic. A claimer asks again when the store was away for an instant, as a lane does: the engine at hand now and then ends a
-session among 64 with an internal error. How many jobs per second they complete together is measured by `python -m bench claimers`; what only the locks of
-a real SQL Server can prove stands in docs/unproven.md.
+This is the logic. A claimer asks again when the store was away for an instant, as a lane does: the engine at hand now and then ends
+a session among 64 with an internal error. How many jobs per second they complete together `python -m bench claimers` measures; what
+only the locks of a real SQL Server can prove stands in docs/unproven.md.
 """
 
 from collections import Counter

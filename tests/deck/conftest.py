@@ -1,6 +1,11 @@
-"""A Deck over the store under test, without a server and without pages unless a test asks for them."""
+"""A Deck over the store under test, without a server and without pages unless a test asks for them.
 
+The stories in `browser/` need Debian's Chromium (package chromium, or a path in CHOKAQ_TEST_CHROMIUM).
+"""
+
+import os
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import httpx
 import msgspec
@@ -22,6 +27,15 @@ USERS = {"anna": DeckUser(password_hash=_HASH, role="operator"), "vera": DeckUse
 HOST = "http://127.0.0.1:8420"
 
 OpenDesk = Callable[..., Desk]
+CHROMIUM = os.environ.get("CHOKAQ_TEST_CHROMIUM", "/usr/bin/chromium")
+collect_ignore = [] if Path(CHROMIUM).exists() else ["browser"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what this machine could not run."""
+    if collect_ignore:
+        terminalreporter.section("NO BROWSER", sep="!")
+        terminalreporter.line(f"The Deck's stories were not run: there is no {CHROMIUM} (Debian package chromium).")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A browser for all stories of a run, and a fresh house and page for each."""
 
-import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -9,11 +8,11 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session
+from tests.deck.conftest import CHROMIUM
 from tests.support.lab import Lab
 
 from .house import PATIENCE, House
 
-CHROMIUM = os.environ.get("CHOKAQ_TEST_CHROMIUM", "/usr/bin/chromium")
 _FLAGS = [
     "--headless",
     "--no-sandbox",
