@@ -27,6 +27,8 @@ PASSWORD = "correct horse battery staple"
 PROGRAMS = Path(__file__).parent / "programs"
 PATIENCE = 60_000
 """Milliseconds until a page has to show something: the machine may be busy."""
+STARTED = 90.0
+"""Seconds until a program has to be ready, for the same reason."""
 
 expect.set_options(timeout=PATIENCE)
 
@@ -51,19 +53,19 @@ class House:
             roles = {"anna": "operator", "ben": "operator", "vera": "viewer"}
             deck["users"] = {name: {"password_hash": hashed, "role": role} for name, role in roles.items()}
         program = self._start("deck", deck=deck)
-        self.url = str(program.wait("deck_ready")[0]["url"]).rstrip("/")
+        self.url = str(program.wait("deck_ready", timeout=STARTED)[0]["url"]).rstrip("/")
         return self.url
 
     def mount(self) -> str:
         """Start an application that carries The Deck below a path; its address."""
         program = self._start("mounted", script="deck_mounted.py")
-        self.url = str(program.wait("deck_ready")[0]["url"]).rstrip("/")
+        self.url = str(program.wait("deck_ready", timeout=STARTED)[0]["url"]).rstrip("/")
         return self.url
 
     def work(self) -> None:
         """Start a worker, and wait until it takes jobs."""
         program = self._start("worker")
-        program.wait("child_ready", 2)
+        program.wait("child_ready", 2, timeout=STARTED)
 
     def end(self) -> None:
         """End what was started."""
@@ -117,8 +119,10 @@ class House:
         if self._proxy is not None:
             self._proxy.refuse()
             self._proxy.cut()
-            yield
-            self._proxy.refuse(False)
+            try:
+                yield
+            finally:
+                self._proxy.refuse(False)
             return
         # An embedded store has no line to cut: its question of what changed finds nothing to read.
         self.lab.execute("ALTER TABLE {Workers} RENAME TO WorkersAway")
