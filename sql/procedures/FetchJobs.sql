@@ -15,7 +15,8 @@ GO
 --      operator asked the worker to end), CircuitOrder (number of the latest order to circuits; 0: there was none).
 --   2. Cancellations meant for this worker: JobId, LeaseNumber, Actor, Reason.
 --   3. The jobs, unordered: Id, Type, Payload, LeaseNumber, Priority, AttemptCount, CrashCount, CreatedAtUtc, DueAtUtc,
---      AgeFromUtc, Tags, CreatedBy, Headers. Last, since a result set after an OUTPUT to the client may not arrive.
+--      AgeFromUtc, Tags, CreatedBy, Headers. Read after the claim, by what it stamped on them, and not by its OUTPUT: one engine
+--      answers there with other columns' values when the claim had to wait for a row.
 -- Errors: 50003 the queue has no row (RegisterWorker inserts it).
 -- Table order: Queues, Workers, JobsHot. The probe before it is a plain read (of CircuitOrders, too) and writes nothing.
 CREATE OR ALTER PROCEDURE chokaq.FetchJobs
@@ -140,16 +141,24 @@ BEGIN
             SELECT TOP (1000) c.JobId AS JobId, c.LeaseNumber AS LeaseNumber, c.Actor AS Actor, c.Reason AS Reason
             FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
             IF @Chosen > 0
+            BEGIN
                 UPDATE chokaq.JobsHot
                 SET Status = 1, LeaseNumber = LeaseNumber + 1, WorkerId = @WorkerId, FetchRequest = @Request, HeartbeatUtc = @Now
-                OUTPUT inserted.Id, inserted.Type, inserted.Payload, inserted.LeaseNumber, inserted.Priority,
-                       inserted.AttemptCount, inserted.CrashCount, inserted.CreatedAtUtc, inserted.DueAtUtc, inserted.AgeFromUtc,
-                       inserted.Tags, inserted.CreatedBy, inserted.Headers
                 FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
                 WHERE Status = 0
                   AND Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                              FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
+                SELECT h.Id AS Id, h.Type AS Type, h.Payload AS Payload, h.LeaseNumber AS LeaseNumber, h.Priority AS Priority,
+                       h.AttemptCount AS AttemptCount, h.CrashCount AS CrashCount, h.CreatedAtUtc AS CreatedAtUtc,
+                       h.DueAtUtc AS DueAtUtc, h.AgeFromUtc AS AgeFromUtc, h.Tags AS Tags, h.CreatedBy AS CreatedBy,
+                       h.Headers AS Headers
+                FROM chokaq.JobsHot h WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK)
+                WHERE h.WorkerId = @WorkerId AND h.FetchRequest = @Request AND h.Status = 1
+                  AND h.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                               FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
+                OPTION (LOOP JOIN, MAXDOP 1);
+            END;
             COMMIT TRANSACTION;
             IF @Replayed = 0 RETURN;
         END TRY
