@@ -1,6 +1,7 @@
 """`chokaq status`: everything at a glance, once or live."""
 
-import time
+import signal
+import threading
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -56,22 +57,35 @@ def _watch(common: Common, interval: float) -> None:
 
     from chokaq.cli.output import console, print_json
 
-    with suppress(KeyboardInterrupt):
-        if common.as_json:
-            while True:
-                print_json(_look(common))
-                time.sleep(interval)
-        from rich.live import Live
+    stop = threading.Event()
 
-        out = console()
-        with Live(console=out, auto_refresh=False, screen=out.is_terminal) as live:
-            while True:
-                found = _look(common)
-                live.update(
-                    f"[red]{found['unreachable']}[/]" if isinstance(found, dict) else _render(found, out.width),
-                    refresh=True,
-                )
-                time.sleep(interval)
+    def end(*_: object) -> None:
+        # The first asks; a second one does not wait for a store that answers late. (An interrupt may get lost in a callback.)
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        with suppress(KeyboardInterrupt):
+            if common.as_json:
+                while not stop.is_set():
+                    print_json(_look(common))
+                    stop.wait(interval)
+                return
+            from rich.live import Live
+
+            out = console()
+            with Live(console=out, auto_refresh=False, screen=out.is_terminal) as live:
+                while not stop.is_set():
+                    found = _look(common)
+                    live.update(
+                        f"[red]{found['unreachable']}[/]" if isinstance(found, dict) else _render(found, out.width),
+                        refresh=True,
+                    )
+                    stop.wait(interval)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _look(common: Common) -> "Status | dict[str, str]":

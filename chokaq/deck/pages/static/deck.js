@@ -49,6 +49,18 @@
     else going = 0;
   });
 
+  // A socket that was closed may be one whose sign-in has ended elsewhere: then the page gives way to the form.
+  const stillSignedIn = async () => {
+    const answer = await fetch((window.chokaqBase || "") + "/api/openapi.json", { cache: "no-store" }).catch(() => null);
+    if (answer && answer.status === 401) location.reload();
+  };
+  const untilSocket = setInterval(() => {
+    if (!window.socket) return;
+    clearInterval(untilSocket);
+    window.socket.on("disconnect", stillSignedIn);
+    window.socket.io.on("reconnect_error", stillSignedIn);
+  }, 200);
+
   // Filters are kept in the address by pushState; going back reads the page of that address.
   window.addEventListener("popstate", () => location.reload());
 })();
