@@ -166,7 +166,8 @@ class Fleet:
         pids: list[int] = []
 
         def look() -> bool:
-            pids[:] = self.children()
+            # One that was killed a moment ago may not be reaped yet.
+            pids[:] = [pid for pid in self.children() if pid not in self.killed]
             return bool(pids)
 
         wait_until(look, "a child to kill", BOOT)
