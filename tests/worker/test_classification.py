@@ -76,7 +76,9 @@ async def test_throttling_is_honoured_to_the_millisecond_and_capped(house: House
     raising(house, Throttled(asked))
     job = await settle(house)
     [attempt] = house.attempts(job)
-    assert house.lab.row(job)["DueAtUtc"] - attempt["AtUtc"] == waited
+    # After a millisecond the second attempt may have succeeded already.
+    [row] = [*house.lab.rows("JobsHot"), *house.lab.rows("JobsArchive")]
+    assert row["DueAtUtc"] - attempt["AtUtc"] == waited
 
 
 async def test_the_rules_of_a_type_come_before_those_of_its_profile_and_of_the_application(house: House) -> None:
