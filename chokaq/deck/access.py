@@ -143,7 +143,7 @@ class Access:
         try:
             name, until, session = self._signer.loads(cookie)
         except (BadSignature, ValueError, TypeError):
-            raise Refused("sign in again: this session was not signed here") from None
+            raise Refused("sign in again: the session was not signed here") from None
         known = self._settings.users.get(name)
         if known is None:
             raise Refused("sign in again: this user is not known any more")

@@ -4,12 +4,10 @@ import os
 import threading
 import time
 
+from ulid import ULID
+
 _RANDOM_BYTES = 10
 _LAST = (1 << 128) - 1
-_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Crockford's base 32, five bits each."""
-_PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
-_SHIFTS = range(120, -1, -10)
 
 
 class UlidGenerator:
@@ -35,8 +33,7 @@ class UlidGenerator:
             else:
                 self._last = min(self._last + 1, _LAST)
             value = self._last
-        # Two digits at a time: an id is minted for every job, and a general encoder took a sixth of an enqueue.
-        return "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
+        return str(ULID.from_bytes(value.to_bytes(16, "big")))
 
 
 _generator = UlidGenerator()
