@@ -32,6 +32,8 @@ _log = structlog.get_logger("chokaq")
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 """Between the tries of an outage, jittered: the work resumes within seconds of the store's return."""
+_LONGEST_REST = 10.0
+"""After a try that took long: a store that is there but overloaded must not be kept so by the tries themselves."""
 _CONFLICTS = 5
 """A row that stands there already is a race so many times (the store itself has tried several times for each), then a refusal."""
 _BAD_VALUES = (ValueError, TypeError, OverflowError)
@@ -117,6 +119,7 @@ class Lane(ABC):
         tries = conflicts = 0
         self._asked_at = time.monotonic()
         while True:
+            tried_at = time.monotonic()
             try:
                 answer = call(self._connect())
             except StoreRefused:
@@ -143,7 +146,7 @@ class Lane(ABC):
                 self._answered()
                 return answer
             tries += 1
-            if self._closing.wait(_pause(tries)):
+            if self._closing.wait(_pause(tries, time.monotonic() - tried_at)):
                 raise LaneClosed(f"the {self.name} lane was closed during {what}")
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -244,5 +247,8 @@ def _settle_future(future: "asyncio.Future[Any]", failure: BaseException | None,
         future.set_exception(failure)
 
 
-def _pause(tries: int) -> float:
-    return min(_FIRST_PAUSE * 2.0 ** min(tries - 1, 10), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+def _pause(tries: int, took: float) -> float:
+    """Seconds to wait after so many tries, the last of which took so long: twice that, when it is more than usual."""
+    usual = min(_FIRST_PAUSE * 2.0 ** min(tries - 1, 10), _LONGEST_PAUSE)
+    rest = min(2.0 * took, _LONGEST_REST) if tries > 1 else 0.0
+    return max(usual, rest) * random.uniform(0.5, 1.0)
