@@ -19,7 +19,7 @@ EMPTY_TRIES = 3
 def main() -> None:
     """Arguments: URL, schema, jobs a call. Says `ready`, waits for a line, works, answers one JSON object."""
     url, schema, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    session = open_store(DatabaseSettings(url=url, schema=schema, command_timeout=120.0)).session()
+    session = open_store(DatabaseSettings(url=url, schema=schema, command_timeout=120.0), own_process=True).session()
     info = WorkerInfo(worker_id=new_id(), queue=QUEUE, host="bench", pid=1, version="0")
     worker = session.register_worker(info)
     session.fetch_jobs(worker, 1, 0)

@@ -50,7 +50,7 @@ def run_maintenance(settings: Settings, notices: socket.socket, slot: StatusSlot
     )
     slot.identify(worker.worker_id)
     try:
-        store = open_store(settings.database)
+        store = open_store(settings.database, own_process=True)
         link = StoreLink(store, worker)
         try:
             ring = Doorbell(store.identity).ring

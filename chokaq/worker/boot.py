@@ -65,7 +65,7 @@ def import_app(settings: Settings) -> Any:
 def choose_store(settings: Settings) -> Store:
     """The store of these settings; opens nothing yet. Raises BootError."""
     try:
-        return open_store(settings.database)
+        return open_store(settings.database, own_process=True)
     except StoreError as error:
         raise BootError(one_line(error)) from error
 

@@ -12,6 +12,7 @@ import weakref
 from pathlib import Path
 
 from chokaq.store.errors import StoreMisconfigured, StoreUnavailable
+from chokaq.store.sqlite import interrupt
 
 
 class FileLock:
@@ -55,6 +56,10 @@ class FileLock:
         return self._fd
 
     def _wait(self, fd: int) -> None:
+        if interrupt.allowed():
+            if not interrupt.lock(fd, self._timeout):
+                raise self._too_long()
+            return
         waiter = _Waiter(fd)
         won = False
         try:
@@ -65,13 +70,16 @@ class FileLock:
                 self._fd = None
                 waiter.abandon()
         if not won:
-            raise StoreUnavailable(
-                f"{self._path}: another process has held the writers' lock for {self._timeout:g} s; it may have been stopped"
-            )
+            raise self._too_long()
+
+    def _too_long(self) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{self._path}: another process has held the writers' lock for {self._timeout:g} s; it may have been stopped"
+        )
 
 
 class _Waiter:
-    """A blocking flock cannot be given a deadline, so a thread waits in it, only while the lock is taken."""
+    """Where signals are not ours a blocking flock cannot be ended: a thread waits in it, only while the lock is taken."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

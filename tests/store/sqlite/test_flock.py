@@ -1,11 +1,15 @@
 """The writers' queue: who excludes whom, and what ends a lock."""
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from chokaq.store.errors import StoreMisconfigured, StoreUnavailable
+from chokaq.store.sqlite import interrupt
 from chokaq.store.sqlite.flock import FileLock
 
 from .conftest import Program, said, tell
@@ -37,6 +41,17 @@ os.wait()
 """
 
 
+@pytest.fixture(autouse=True, params=["by a thread", "by a signal"])
+def ended(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """How a wait that lasts too long comes to its end: in an application's process, in one of chokaq's own."""
+    monkeypatch.setattr(interrupt, "_guard", None)
+    before = signal.getsignal(interrupt.SIGNAL)
+    if request.param == "by a signal":
+        interrupt.allow()
+    yield request.param
+    signal.signal(interrupt.SIGNAL, before)
+
+
 @pytest.fixture
 def lock(tmp_path: Path) -> FileLock:
     return FileLock(tmp_path / "a.lock", 0.05)
@@ -63,6 +78,28 @@ def test_a_waiter_that_gave_up_takes_the_lock_from_nobody(lock: FileLock, other:
     for _ in range(20):
         other.acquire()
         other.release()
+
+
+def test_waiters_of_many_threads_give_up_each_in_its_time(tmp_path: Path, other: FileLock) -> None:
+    locks = [FileLock(tmp_path / "a.lock", timeout) for timeout in (0.05, 0.1, 0.15, 30)]
+    given_up = threading.Semaphore(0)
+
+    def wait(lock: FileLock) -> bool:
+        try:
+            lock.acquire()
+        except StoreUnavailable:
+            given_up.release()
+            return False
+        lock.release()
+        return True
+
+    other.acquire()
+    with ThreadPoolExecutor(4) as threads:
+        done = [threads.submit(wait, lock) for lock in locks]
+        for _ in range(3):
+            assert given_up.acquire(timeout=60)
+        other.release()
+        assert [found.result() for found in done] == [False, False, False, True]
 
 
 def test_a_waiter_is_served_when_the_holder_lets_go(
