@@ -129,6 +129,45 @@ def test_threads_and_loops_share_calls_and_each_gets_its_own_answers(wire: Wire,
     assert wire.sessions == 1
 
 
+def test_a_caller_that_blocks_anyway_calls_by_itself_when_nothing_is_under_way(wire: Wire, lane: ClientLane) -> None:
+    callers: list[threading.Thread] = []
+
+    def note(_jobs: Sequence[NewJob]) -> None:
+        callers.append(threading.current_thread())
+
+    wire.fault = note
+    lane.enqueue_sync([job()])
+    wire.open.clear()
+    others = [threading.Thread(target=lane.enqueue_sync, args=([job()],)) for _ in range(8)]
+    for other in others[:4]:
+        other.start()
+    assert wire.calling.acquire(timeout=30)
+    for other in others[4:]:
+        other.start()
+    wire.open.set()
+    for other in others:
+        other.join(30)
+    assert callers[0] is threading.current_thread()
+    assert sum(wire.calls) == 9
+    assert wire.sessions == 1
+
+
+def test_a_lane_that_closes_under_a_blocking_call_leaves_no_connection(wire: Wire, lane: ClientLane) -> None:
+    wire.open.clear()
+    caller = threading.Thread(target=lane.enqueue_sync, args=([job()],))
+    caller.start()
+    assert wire.calling.acquire(timeout=30)
+    thread = lane._thread
+    assert thread is not None
+    closing = threading.Thread(target=lane.close)
+    closing.start()
+    wire.open.set()
+    for one in (caller, closing):
+        one.join(30)
+        assert not one.is_alive()
+    assert thread._session is None
+
+
 async def test_a_call_carries_a_thousand_jobs_or_four_megabytes(wire: Wire, lane: ClientLane) -> None:
     answers = await lane.enqueue([job() for _ in range(2_500)])
     assert len(answers) == 2_500

@@ -111,14 +111,22 @@ class ClientLane:
 
     def _ask_sync(self, *, rows: Sequence[Any] = (), operation: Operation | None = None) -> Any:
         future: Future[Any] = Future()
-        self._put(Work(future, None, rows=rows, operation=operation))
+        work = Work(future, None, rows=rows, operation=operation)
+        with self._lock:
+            thread = self._running()
+        if not thread.try_here(work):
+            self._put(work)
         return future.result()
 
     def _put(self, work: Work) -> None:
         with self._lock:
-            if self._thread is None:
-                self._thread = ClientThread(self._store, self._options, self._ring_for)
-            self._thread.put(work)
+            self._running().put(work)
+
+    def _running(self) -> ClientThread:
+        """The thread, started when there is none; called with the lock held."""
+        if self._thread is None:
+            self._thread = ClientThread(self._store, self._options, self._ring_for)
+        return self._thread
 
     def _ring_for(self, jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> None:
         """After a commit: ring where new jobs are due already."""

@@ -1,4 +1,7 @@
-"""The thread behind a client: one connection; whatever piles up while a call is under way goes out with the next one."""
+"""The thread behind a client: one connection; whatever piles up while a call is under way goes out with the next one.
+
+A caller that may block and finds nothing under way makes its call itself: that spares two switches of threads.
+"""
 
 import asyncio
 import contextlib
@@ -51,6 +54,7 @@ class ClientThread:
         self._options = options
         self._accepted = accepted
         self._calling = threading.Lock()
+        self._alone = threading.Lock()
         self._changed = threading.Condition()
         self._ending = threading.Event()
         self._jobs: deque[Work] = deque()
@@ -67,6 +71,24 @@ class ClientThread:
         with self._changed:
             pile.append(work)
             self._changed.notify()
+
+    def try_here(self, work: Work) -> bool:
+        """Do one piece of work in the calling thread, when nobody else is at it; False: `put` it."""
+        if self._busy() or not self._alone.acquire(blocking=False):
+            return False
+        try:
+            if work.operation is not None:
+                self._operate(work)
+            elif isinstance(work.rows[0], NewJob):
+                self._enqueue([work])
+            else:
+                self._look([work])
+        finally:
+            self._alone.release()
+            if self._ending.is_set():
+                # The thread may have closed the connection before this call opened it again.
+                self._drop_session()
+        return True
 
     def finish(self, timeout: float | None) -> None:
         """Do what is queued, without pauses between retries, close the connection and end; waits for it up to `timeout` s."""
@@ -106,6 +128,9 @@ class ClientThread:
                     return False
                 self._changed.wait()
         return True
+
+    def _busy(self) -> bool:
+        return self._calling.locked() or bool(self._jobs or self._ids or self._operations)
 
     def _take(self, pile: deque[Work]) -> list[Work]:
         """As much of a pile as one call may carry, without the work whose caller has gone away."""
