@@ -199,9 +199,10 @@ class Live:
             log.warning("deck_database_away", problem=problem)
             self._state = State(self._heard, problem)
             self._mark(None)
-            self._deliver()
         elif self._state.problem != problem:
             self._state = State(self._state.stale_since, problem)
+        # Every time: who was told of something less than a second before has not heard of it yet.
+        self._deliver()
 
     def _mark(self, found: Difference | None) -> None:
         """Who has to read again; None: everybody."""

@@ -194,6 +194,20 @@ async def test_away_is_told_at_once_and_so_is_the_return(bench: Bench) -> None:
     assert bench.live.state.problem is None
 
 
+async def test_a_page_told_just_before_the_database_went_away_hears_of_it_a_second_later(bench: Bench) -> None:
+    listener = Listener(bench.live, topics.QUEUES)
+    await bench.look()
+    assert listener.told == 1
+    bench.store.away = True
+    await bench.look(0.5)
+    assert listener.told == 1
+    assert bench.live.state.stale_since is not None
+    await bench.look()
+    assert listener.told == 2
+    await bench.look()
+    assert listener.told == 2
+
+
 async def test_a_page_that_fails_harms_no_other(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     def broken() -> None:
         raise KeyError("a defect")
