@@ -1,5 +1,6 @@
 """Reads blocks of data and of SQL with what will read them in earnest."""
 
+import ast
 import configparser
 import json
 import re
@@ -60,9 +61,9 @@ def check_sql(block: Block, folder: Path) -> None:
 
 
 def check_python(block: Block, _folder: Path) -> None:
-    """Compile it. Raises Failed."""
+    """Compile it; `await` may stand at the top. Raises Failed."""
     try:
-        compile(block.text, block.where, "exec")
+        compile(block.text, block.where, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     except SyntaxError as error:
         raise Failed(f"{block.where} is no Python: {error}") from None
 

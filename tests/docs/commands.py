@@ -6,20 +6,21 @@ import re
 import shlex
 import subprocess
 import tomllib
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from typing import Any
 
 import typer.main
 
+import bench.cli
 from chokaq.cli.program import build
 from tests.docs.blocks import ROOT, Block
 from tests.docs.place import Failed
 
 OTHERS = {
-    "cat", "cd", "cp", "createdb", "curl", "docker", "echo", "export", "git", "helm", "install", "journalctl", "kill", "kubectl",
-    "loginctl", "ls", "mkdir", "openssl", "promtool", "psql", "ps", "rm", "sqlcmd", "sudo", "systemctl", "systemd-analyze",
-    "systemd-creds", "systemd-run", "tar", "top", "useradd", "watch",
+    ".", "cat", "cd", "cp", "createdb", "curl", "docker", "echo", "export", "git", "helm", "install", "journalctl", "kill",
+    "kubectl", "loginctl", "ls", "mkdir", "openssl", "pgrep", "promtool", "psql", "pytest-benchmark", "ps", "rm", "sqlcmd",
+    "systemctl", "systemd-analyze", "systemd-creds", "systemd-run", "tar", "top", "true", "useradd",
 }  # fmt: skip
 """Programs that are not ours: their lines are read by the shell's own parser, and no further."""
 _BETWEEN = {"|", "||", "&&", ";", "&", "|&"}
@@ -71,7 +72,8 @@ def _problem(words: list[str]) -> str | None:
         case "pip":
             return _no_such_extra(arguments)
         case "pytest":
-            return next((f"{word} does not exist" for word in arguments if "/" in word and not _exists(word)), None)
+            paths = (word for word in arguments if "/" in word and not word.startswith("-"))
+            return next((f"{path} does not exist" for path in paths if not _exists(path)), None)
         case "python":
             return _no_module(arguments)
         case _:
@@ -83,8 +85,16 @@ def _exists(path: str) -> bool:
 
 
 def _no_module(arguments: list[str]) -> str | None:
+    if arguments[:1] == ["-c"]:
+        return None
     if arguments[:1] != ["-m"]:
         return None if arguments and _exists(arguments[0]) else "only modules and files of ours can be checked"
+    if arguments[1] == "bench":
+        with redirect_stderr(io.StringIO()) as said:
+            try:
+                bench.cli.parser().parse_args(arguments[2:])
+            except SystemExit:
+                return said.getvalue()
     return None if importlib.util.find_spec(arguments[1]) else f"there is no module {arguments[1]}"
 
 

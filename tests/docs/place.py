@@ -12,8 +12,8 @@ from typing import IO, Any, Self
 
 from tests.docs.blocks import ROOT, Block
 
-WIDTH = "100"
-"""Columns of a terminal that is none: tables come out the same everywhere."""
+WIDTH = "300"
+"""Columns of a terminal that is none: no line is broken, however long the folder's name."""
 _PROGRAMS = {"chokaq": "-m chokaq", "python": "", "pytest": "-m pytest -p no:cacheprovider", "mkdocs": "-m mkdocs"}
 
 
