@@ -23,7 +23,8 @@ OTHERS = {
     "systemctl", "systemd-analyze", "systemd-creds", "systemd-run", "tar", "top", "true", "useradd",
 }  # fmt: skip
 """Programs that are not ours: their lines are read by the shell's own parser, and no further."""
-_BETWEEN = {"|", "||", "&&", ";", "&", "|&"}
+_BETWEEN = set("|&;()")
+"""What separates commands is made of these."""
 
 
 def check_commands(block: Block) -> None:
@@ -46,7 +47,7 @@ def commands(text: str) -> list[list[str]]:
         words: list[str] = []
         skip = False
         for word in [*lexer, ";"]:
-            if word in _BETWEEN:
+            if word and set(word) <= _BETWEEN:
                 if words:
                     found.append(words)
                 words = []

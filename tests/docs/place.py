@@ -6,11 +6,13 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
 from tests.docs.blocks import ROOT, Block
+from tests.support.polling import wait_until
 
 WIDTH = "300"
 """Columns of a terminal that is none: no line is broken, however long the folder's name."""
@@ -24,10 +26,11 @@ class Failed(AssertionError):
 class Place:
     """A folder, and everything that runs in it; a `with` block ends all of it."""
 
-    def __init__(self, folder: Path, tools: Path) -> None:
-        """`folder`: working directory; `tools`: a folder that becomes the place of the programs `chokaq`, `python`, `pytest`."""
+    def __init__(self, folder: Path, tools: Path, variables: Mapping[str, str]) -> None:
+        """`folder`: working directory; `tools`: a folder that becomes the place of the programs `chokaq`, `python`, `pytest`;
+        `variables`: what its commands find in the environment."""
         self.folder = folder
-        self._environ = _environment(tools)
+        self._environ = _environment(tools) | variables
         self._notebook: subprocess.Popen[str] | None = None
         self._background: list[tuple[Block, subprocess.Popen[bytes], Path]] = []
 
@@ -98,6 +101,8 @@ class Place:
                 start_new_session=True,
             )
         self._background.append((block, program, log))
+        # Before its first word it may not know yet what a signal means.
+        wait_until(lambda: log.stat().st_size > 0 or program.poll() is not None, f"a word of {block.where}")
 
     def _ask(self, block: Block, **order: Any) -> str:
         if self._notebook is None:
@@ -123,9 +128,9 @@ class Place:
 def check_printed(block: Block, printed: str) -> None:
     """Hold a text block to what the block before it printed. `…` stands for any text, alone on a line for any lines."""
     wanted = [line.rstrip() for line in block.text.rstrip().splitlines()]
-    found = "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())
-    pattern = "\n".join("(?:.*\n)*?.*" if line.strip() == "…" else _loosely(line) for line in wanted)
-    if not re.fullmatch(pattern, found.rstrip()):
+    found = "".join(line.rstrip() + "\n" for line in printed.strip("\n").splitlines())
+    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "…" else _loosely(line) + r"\n" for line in wanted)
+    if not re.fullmatch(pattern, found):
         raise Failed(f"{block.where} says:\n{block.text}\nbut this was printed:\n{found}")
 
 

@@ -90,8 +90,9 @@ def test_the_blocks_of_a_page_share_a_namespace_a_folder_and_variables(tmp_path:
 
 
 def test_a_program_in_the_background_has_to_end_well(tmp_path: Path) -> None:
+    stubborn = "import signal, sys; signal.signal(15, lambda *_: sys.exit(3)); print('up'); signal.pause()"
     with pytest.raises(Failed, match=r"page\.md:3 ended with 3"):
-        run(tmp_path, "<!-- block: background -->\n```console\nchokaq worker --config nowhere.yaml\n```\n")
+        run(tmp_path, f'<!-- block: background -->\n```console\npython -c "{stubborn}"\n```\n')
 
 
 @pytest.mark.parametrize(
@@ -117,18 +118,15 @@ def test_a_command_that_would_be_refused_is_found_without_running_it(line: str) 
 
 def test_commands_are_taken_apart_as_a_shell_does() -> None:
     script = "A=1 chokaq status --json > 'a file' 2>&1 || true  # a word\nchokaq dlq list \\\n  --limit 3 | cat\n"
-    assert commands(script) == [
-        ["chokaq", "status", "--json"],
-        ["true"],
-        ["chokaq", "dlq", "list", "--limit", "3"],
-        ["cat"],
-    ]
+    status, listed = ["chokaq", "status", "--json"], ["chokaq", "dlq", "list", "--limit", "3"]
+    assert commands(script) == [status, ["true"], listed, ["cat"]]
+    assert commands("ID=$(chokaq workers --json | cat)\n") == [["chokaq", "workers", "--json"], ["cat"]]
 
 
 def test_an_ellipsis_stands_for_any_text_and_alone_for_any_lines() -> None:
     block = parse(PAGE, "```text\nid 01…, done\n…\nend\n```\n").blocks[0]
     check_printed(block, "id 01ABC, done\none\ntwo\nend\n")
-    check_printed(block, "id 01, done\n\nend")
-    for wrong in ("id 02, done\n\nend", "id 01, done\nend2", "x\nid 01, done\n\nend"):
+    check_printed(block, "id 01, done\nend")
+    for wrong in ("id 02, done\nend", "id 01, done\nend2", "x\nid 01, done\nend", "id 01, done"):
         with pytest.raises(Failed):
             check_printed(block, wrong)

@@ -22,11 +22,11 @@ def test_every_block_of_a_page_does_what_the_page_says(path: Path, tmp_path: Pat
 def run_page(page: Page, tmp_path: Path) -> None:
     """Run and check the blocks of a page in order. Raises Failed, naming the block."""
     folder, scratch = tmp_path / "page", tmp_path / "scratch"
-    scratch.mkdir()
+    scratch.mkdir(parents=True)
     folder.mkdir()
-    SETUPS[page.setup](folder)
+    variables = SETUPS[page.setup](folder)
     printed: str | None = None
-    with Place(folder, tmp_path / "tools") as place:
+    with Place(folder, tmp_path / "tools", variables) as place:
         for block in page.blocks:
             printed = _run(block, place, scratch, printed)
 
