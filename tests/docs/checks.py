@@ -85,8 +85,12 @@ def check_json(block: Block, _folder: Path) -> None:
     """Read it, one document or one a line. Raises Failed."""
     try:
         json.loads(block.text)
-    except ValueError as error:
-        raise Failed(f"{block.where} is no JSON: {error}") from None
+    except ValueError:
+        for number, line in enumerate(block.text.splitlines(), start=block.line):
+            try:
+                json.loads(line)
+            except ValueError as error:
+                raise Failed(f"{block.where} is no JSON (line {number}): {error}") from None
 
 
 def check_toml(block: Block, _folder: Path) -> None:

@@ -81,6 +81,18 @@ def test_sql_is_parsed(tmp_path: Path) -> None:
         run(tmp_path / "again", "```sql\nSELECT FROM WHERE;\n```\n")
 
 
+def test_json_is_one_document_or_one_a_line(tmp_path: Path) -> None:
+    run(tmp_path, '```json\n{\n"a": 1\n}\n```\n\n```json\n{"a": 1}\n{"b": 2}\n```\n')
+
+
+def test_yaml_for_somebody_else_is_only_parsed_and_variables_are_filled_in(tmp_path: Path) -> None:
+    run(
+        tmp_path,
+        "```yaml\napiVersion: v1\nkind: Pod\n```\n\n```yaml\ndeck: {host: 0.0.0.0, token: '${SOME_TOKEN}'}\n```\n\n"
+        "```yaml\ndeck: {token: '${file:/run/secrets/token}'}\n```\n",
+    )
+
+
 def test_the_blocks_of_a_page_share_a_namespace_a_folder_and_variables(tmp_path: Path) -> None:
     run(
         tmp_path,
