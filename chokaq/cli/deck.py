@@ -28,7 +28,7 @@ def deck(
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning, error or critical.")] = None,
     log_format: Annotated[str | None, typer.Option(help="console or json.")] = None,
 ) -> None:
-    """Serve The Deck, the web dashboard, until SIGTERM or SIGINT. Needs the extra chokaq[deck]."""
+    """Serve The Deck, the web dashboard, until SIGTERM or SIGINT. Needs chokaq's extra `deck`."""
     from chokaq.deck.program import DeckNotInstalled, require_extra, run_deck
 
     try:

@@ -107,7 +107,10 @@ class JobContext:
     # ── cancellation ──────────────────────────────────────────────────────────────────────────────────────────────────
     @property
     def cancelled(self) -> bool:
-        """True once this execution should end. A plain function polls it; a coroutine is cancelled as well."""
+        """True once this execution should end. A plain function polls it, and raises when it gives up: to return is to succeed.
+
+        A coroutine is cancelled as well.
+        """
         return self._cancel_reason is not None
 
     @property
