@@ -29,6 +29,8 @@ from chokaq.store.records import CancelAnswer, Enqueued, JobView, NewJob
 if TYPE_CHECKING:
     import svcs
 
+    from chokaq.store.several import SeveralLanes
+
 WAIT_MIN, WAIT_MAX = 0.01, 1.0
 DEFAULT_ACTOR = "application"
 MAX_ACTOR, MAX_REASON = 100, 1_000
@@ -48,7 +50,7 @@ class ChokaQ(Registrar):
         self._services: svcs.Registry | None = None
         self._given = settings
         self._settings: Settings | None = settings if isinstance(settings, Settings) else None
-        self._lane: tuple[Store, ClientLane] | None = None
+        self._lane: tuple[Store, ClientLane | SeveralLanes] | None = None
         self._lock = threading.RLock()
 
     # ── settings and store ────────────────────────────────────────────────────────────────────────────────────────────
@@ -63,7 +65,7 @@ class ChokaQ(Registrar):
 
     @property
     def store(self) -> Store:
-        """The place where the jobs live; holds no connection."""
+        """The place where the jobs live (of several databases the default one); holds no connection."""
         return self._opened()[0]
 
     @property
@@ -140,6 +142,7 @@ class ChokaQ(Registrar):
 
         Items are jobs, or `Enqueue(job, …)` with options of their own. All are checked before the first is sent; of items with an
         equal idempotency key the first one wins. A failure between two transactions carries a note that says how far it came.
+        With several databases each gets the jobs of its queues, whatever becomes of the others: transactions and keys are its own.
         """
         return await self._client.enqueue(self._compose_all(jobs))
 
@@ -150,8 +153,9 @@ class ChokaQ(Registrar):
     def enqueue_in(self, cursor: Any, job: object, payload: object = None, /, **options: Unpack[Options]) -> Enqueued:
         """Enqueue on the caller's own cursor (pyodbc or sqlite3): visible with the commit, gone with the rollback.
 
-        Blocks, and is not retried: the transaction is the caller's. A cursor in autocommit is refused. Call `ring(queue)` after
-        the commit when a worker on this host should start at once instead of at its next poll.
+        Blocks, and is not retried: the transaction is the caller's. A cursor in autocommit is refused; so is one on another
+        database than the queue's, as far as its driver tells (with SQL Server by the database's name, not the server's). Call
+        `ring(queue)` after the commit when a worker on this host should start at once instead of at its next poll.
 
         After any error, and above all after a timeout on the client's side (pyodbc's `connection.timeout`, a call that was
         cancelled or abandoned), it is not known whether the job stands in the open transaction: roll back, on that connection,
@@ -162,7 +166,7 @@ class ChokaQ(Registrar):
         return self._in(cursor, [self._compose(Enqueue(job, payload, **options))])[0]
 
     def enqueue_many_in(self, cursor: Any, jobs: Iterable[object]) -> list[Enqueued]:
-        """As `enqueue_in`, for many jobs (see `enqueue_many`), all in the caller's transaction."""
+        """As `enqueue_in`, for many jobs (see `enqueue_many`), all in the caller's transaction, thus in one database."""
         return self._in(cursor, self._compose_all(jobs))
 
     def ring(self, *queues: str) -> None:
@@ -171,12 +175,16 @@ class ChokaQ(Registrar):
 
     # ── afterwards ────────────────────────────────────────────────────────────────────────────────────────────────────
     async def get(self, job_id: str) -> JobView | None:
-        """The job with payload, headers and progress note, from whichever pillar; None when there is no such job."""
-        return await self._client.call(_get(job_id))
+        """The job with payload, headers and progress note, from whichever pillar; None when there is no such job.
+
+        An id does not tell the database: with several they are asked one after the other, first where this process enqueued or
+        found the job, and None means that all have answered. (`cancel` and `wait` likewise.)
+        """
+        return await self._client.find(job_id, _get(job_id))
 
     def get_sync(self, job_id: str) -> JobView | None:
         """As `get`, for threads."""
-        return self._client.call_sync(_get(job_id))
+        return self._client.find_sync(job_id, _get(job_id))
 
     async def cancel(self, job_id: str, *, reason: str | None = None, actor: str | None = None) -> CancelAnswer:
         """Cancel a job: at once while it waits; a running one is told, and ends Cancelled unless it succeeds first.
@@ -184,11 +192,11 @@ class ChokaQ(Registrar):
         `actor` (cut to 100 characters) and `reason` (1,000) go to the audit log. The answer's `result` is cancelled, requested,
         final or unknown (also for a job that another database login enqueued: operators cancel those).
         """
-        return await self._client.call(_cancel(job_id, reason, actor))
+        return await self._client.find(job_id, _cancel(job_id, reason, actor), _is_known)
 
     def cancel_sync(self, job_id: str, *, reason: str | None = None, actor: str | None = None) -> CancelAnswer:
         """As `cancel`, for threads."""
-        return self._client.call_sync(_cancel(job_id, reason, actor))
+        return self._client.find_sync(job_id, _cancel(job_id, reason, actor), _is_known)
 
     async def wait(self, job_id: str, timeout: float | timedelta | None = None) -> JobView:  # noqa: ASYNC109 - polls
         """The job once it has succeeded or stopped. `timeout`: seconds or a timedelta; None: as long as it takes.
@@ -256,21 +264,17 @@ class ChokaQ(Registrar):
         await self.aclose()
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
-    def _opened(self) -> tuple[Store, ClientLane]:
+    def _opened(self) -> "tuple[Store, ClientLane | SeveralLanes]":
         lane = self._lane
         if lane is None:
             with self._lock:
                 lane = self._lane
                 if lane is None:
-                    from chokaq.store.open import open_store
-
-                    database = self.settings.database
-                    store = open_store(database)
-                    lane = self._lane = (store, ClientLane(store, database))
+                    lane = self._lane = _open(self.settings)
         return lane
 
     @property
-    def _client(self) -> ClientLane:
+    def _client(self) -> "ClientLane | SeveralLanes":
         return self._opened()[1]
 
     def _compose(self, item: Enqueue) -> NewJob:
@@ -283,8 +287,21 @@ class ChokaQ(Registrar):
     def _in(self, cursor: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
         answers: list[Enqueued] = []
         for chunk in chunks(jobs):
-            answers += enqueue_folded(lambda unique: self.store.enqueue_in(cursor, unique), chunk)
+            answers += enqueue_folded(lambda unique: self._client.enqueue_in(cursor, unique), chunk)
         return answers
+
+
+def _open(settings: Settings) -> "tuple[Store, ClientLane | SeveralLanes]":
+    """The default database's store, and the way to it, or to all of them."""
+    if settings.several:
+        from chokaq.store.several import SeveralLanes
+
+        lanes = SeveralLanes(settings.databases, settings.database_name)
+        return lanes.store(settings.default_database), lanes
+    from chokaq.store.open import open_store
+
+    store = open_store(settings.database)
+    return store, ClientLane(store, settings.database)
 
 
 def _get(job_id: str) -> Callable[[Session], JobView | None]:
@@ -302,6 +319,10 @@ def _cancel(job_id: str, reason: str | None, actor: str | None) -> Callable[[Ses
         return session.cancel_jobs([job_id], who, why, own_only=True, request=request)[0]
 
     return operation
+
+
+def _is_known(answer: CancelAnswer) -> bool:
+    return answer.result != "unknown"
 
 
 def _found(job_id: str, view: JobView | None) -> JobView:

@@ -114,25 +114,14 @@ def _policy(place: tuple[str, ...], policy: Policy) -> Iterator[Problem]:
 
 
 def _processes(settings: Settings) -> Iterator[Problem]:
-    supervisor, database = settings.supervisor, settings.database
+    supervisor = settings.supervisor
     if supervisor.shutdown_grace < CANCEL_SECONDS:
         message = (
             f"{format_duration(supervisor.shutdown_grace)} is under {format_duration(CANCEL_SECONDS)}: "
             "running jobs are cancelled the moment a shutdown begins"
         )
         yield _warning(("supervisor", "shutdown_grace"), message)
-    if supervisor.boot_timeout < database.connect_timeout:
-        message = (
-            f"{format_duration(supervisor.boot_timeout)} is below database.connect_timeout "
-            f"({format_duration(database.connect_timeout)}): a slow connection is taken for a child that cannot boot"
-        )
-        yield _warning(("supervisor", "boot_timeout"), message)
-    if database.lock_timeout >= database.command_timeout:
-        message = (
-            f"{format_duration(database.lock_timeout)} is not below command_timeout "
-            f"({format_duration(database.command_timeout)}): a lock ends the command instead of being waited out"
-        )
-        yield _warning(("database", "lock_timeout"), message)
+    yield from _databases(settings)
     shortest = min((queue.zombie_timeout for queue in settings.queues.values()), default=None)
     interval = settings.maintenance.rescue_interval
     if shortest is not None and interval > shortest:
@@ -141,6 +130,27 @@ def _processes(settings: Settings) -> Iterator[Problem]:
             "lost jobs wait for the next pass"
         )
         yield _warning(("maintenance", "rescue_interval"), message)
+
+
+def _databases(settings: Settings) -> Iterator[Problem]:
+    boot = settings.supervisor.boot_timeout
+    for name, database in settings.named_databases.items():
+        place = settings.database_path(name)
+        if boot < database.connect_timeout:
+            message = (
+                f"{format_duration(boot)} is below {path_text((*place, 'connect_timeout'))} "
+                f"({format_duration(database.connect_timeout)}): a slow connection is taken for a child that cannot boot"
+            )
+            yield _warning(("supervisor", "boot_timeout"), message)
+        if database.lock_timeout >= database.command_timeout:
+            message = (
+                f"{format_duration(database.lock_timeout)} is not below command_timeout "
+                f"({format_duration(database.command_timeout)}): a lock ends the command instead of being waited out"
+            )
+            yield _warning((*place, "lock_timeout"), message)
+        if settings.queues and name not in map(settings.database_name, settings.queues):
+            message = "no queue of this file lives here: no worker serves it, rescues its jobs or deletes its old rows"
+            yield _warning(place, message)
 
 
 def _warning(place: tuple[str, ...], message: str) -> Problem:

@@ -9,6 +9,8 @@ from chokaq.config.durations import format_duration
 from chokaq.config.errors import Problem
 from chokaq.config.settings import DeckSettings, Policy, QueueSettings, Settings
 from chokaq.store.errors import StoreMisconfigured
+from chokaq.store.open import open_store
+from chokaq.store.options import DatabaseSettings
 from chokaq.store.url import SQLITE, DatabaseUrl
 
 
@@ -23,7 +25,7 @@ def check_combinations(settings: Settings) -> list[Problem]:
     if supervisor.respawn_max < supervisor.respawn_min:
         place = ("supervisor", "respawn_max")
         problems.append(_below(place, supervisor.respawn_max, "respawn_min", supervisor.respawn_min))
-    return problems + _idempotency(settings) + _deck(settings.deck) + _database(settings)
+    return problems + _idempotency(settings) + _deck(settings.deck) + _databases(settings)
 
 
 def exposed(deck: DeckSettings) -> str | None:
@@ -91,15 +93,41 @@ def _leases(settings: Settings) -> list[Problem]:
     return problems
 
 
-def _database(settings: Settings) -> list[Problem]:
+def _databases(settings: Settings) -> list[Problem]:
+    problems = []
+    for name, database in settings.named_databases.items():
+        told = _database(database, production=settings.production)
+        if told is not None:
+            problems.append(Problem(path_text((*settings.database_path(name), "url")), told))
+    if settings.several and not problems:
+        problems += _same(settings)
+    return problems
+
+
+def _database(database: DatabaseSettings, *, production: bool) -> str | None:
     try:
-        scheme = DatabaseUrl.parse(settings.database.url).scheme
+        scheme = DatabaseUrl.parse(database.url).scheme
     except StoreMisconfigured as error:
-        return [Problem("database.url", str(error).removeprefix("database.url: "))]
-    if settings.production and scheme == SQLITE:
-        message = "production: true refuses SQLite; name a SQL Server (mssql://…), or set production: false"
-        return [Problem("database.url", message)]
-    return []
+        return str(error).removeprefix("database.url: ")
+    if production and scheme == SQLITE:
+        return "production: true refuses SQLite; name a SQL Server (mssql://…), or set production: false"
+    return None
+
+
+def _same(settings: Settings) -> list[Problem]:
+    """Two names for one database would be two halves of one truth."""
+    problems, first = [], dict[str, str]()
+    for name, database in settings.databases.items():
+        place = settings.database_path(name)
+        try:
+            identity = open_store(database).identity
+        except StoreMisconfigured as error:
+            problems.append(Problem(path_text((*place, "url")), str(error).removeprefix("database.url: ")))
+            continue
+        other = first.setdefault(identity, name)
+        if other != name:
+            problems.append(Problem(path_text(place), f"is the same database as {other}: give each database one name"))
+    return problems
 
 
 def _policies(settings: Settings) -> list[Problem]:

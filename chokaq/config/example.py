@@ -42,6 +42,14 @@ _HEAD = f"""\
 # {", ".join(list(ENVIRONMENT)[3:])}. CHOKAQ_CONFIG names the file, CHOKAQ_QUEUES narrows a worker's queues.
 """
 
+_DATABASES = """\
+# Several databases, when one server is full: instead of `database:`, by name, each as above. A queue lives in the one
+# that it names, else in the one called main, else in the first. See docs/databases.md.
+# databases:
+#   main: mssql://user:${PASSWORD}@host/jobs?encrypt=yes
+#   archive: {url: "sqlite:///other.db"}
+"""
+
 _QUEUES = """\
 # The queues a worker serves; without any, every queue the application uses. A queue takes every option
 # that stands under `defaults:`, for itself alone.
@@ -49,6 +57,7 @@ queues:
   #emails: {max_workers: 20}
   #messages: {max_workers: 50, processes: 2, on_crash: retry}
   #reports: {max_workers: 3, execution_timeout: 1h, fleet_max_workers: 6}
+  # One more option, for a queue alone: `database: NAME`, with `databases:`.
 """
 
 _TYPES = """\
@@ -70,6 +79,7 @@ def example() -> str:
         _HEAD,
         "".join(_options(Settings, TOP, Settings(), "")),
         _section("database", "Where the jobs live. A bare URL instead of this section will do.", _fields("database")),
+        _DATABASES,
         _QUEUES,
         _section(
             "defaults", "What holds for every queue and every type that does not say otherwise.", _fields("defaults")

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -10,12 +10,14 @@ from urllib.parse import quote
 import msgspec
 
 from chokaq.config.combinations import check_combinations
+from chokaq.config.databases import read_database, read_databases, read_place, refuse_both
 from chokaq.config.document import Document
 from chokaq.config.errors import ConfigError, Problem
 from chokaq.config.reader import Reader, is_broken
 from chokaq.config.rules import is_name
 from chokaq.config.sections import (
     DATABASE,
+    DATABASE_URL,
     DECK,
     DECK_USER,
     ENVELOPE,
@@ -24,6 +26,7 @@ from chokaq.config.sections import (
     MAINTENANCE,
     POLICY,
     QUEUE,
+    QUEUE_ALONE,
     SECTIONS,
     SUPERVISOR,
     TOP,
@@ -126,24 +129,32 @@ def _read(file: Path) -> str:
 def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None) -> Settings:
     tree = reader.document.tree
     top = reader.section((), tree, TOP, besides=SECTIONS)
-    database = _database(reader, tree.get("database"))
+    database = read_database(reader, ("database",), tree.get("database"))
+    several = read_databases(reader, tree.get("databases"))
+    overridden = refuse_both(reader, environ) if several else bool(environ.get(DATABASE_URL))
     for variable, place in ENVIRONMENT.items():
-        if environ.get(variable):
+        if environ.get(variable) and (overridden or variable != DATABASE_URL):
             value = reader.environment(variable, place, DATABASE["url"] if place[0] == "database" else TOP[place[-1]])
             if not is_broken(value):
                 (database if place[0] == "database" else top)[place[-1]] = value
     from_environment = reader.origins.get("database.url", "").startswith("$")
     home = file.parent if file is not None and not from_environment else Path.cwd()
     database["url"] = absolute_sqlite(database.get("url", DatabaseSettings().url), home)
+    databases = {
+        name: DatabaseSettings(**(one | {"url": absolute_sqlite(one["url"], home)})) for name, one in several.items()
+    }
     given = reader.section(("defaults",), tree.get("defaults"), POLICY | QUEUE)
     defaults = Policy(**{name: value for name, value in given.items() if name in POLICY})
     queue_defaults = {name: value for name, value in given.items() if name in QUEUE}
-    return Settings(
+    queues = _queues(reader, tree.get("queues"), defaults, queue_defaults, databases)
+    settings = Settings(
         **top,
         database=DatabaseSettings(**database),
+        databases=databases,
+        places=_places(queues, databases),
         defaults=defaults,
         queue_defaults=queue_defaults,
-        queues=_queues(reader, tree.get("queues"), defaults, queue_defaults),
+        queues=queues,
         types=_types(reader, tree.get("types")),
         supervisor=SupervisorSettings(**reader.section(("supervisor",), tree.get("supervisor"), SUPERVISOR)),
         maintenance=MaintenanceSettings(**reader.section(("maintenance",), tree.get("maintenance"), MAINTENANCE)),
@@ -152,6 +163,7 @@ def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None) -> 
         deck=_deck(reader, tree.get("deck")),
         source=file,
     )
+    return settings.at(settings.default_database)
 
 
 def _deck(reader: Reader, value: object) -> DeckSettings:
@@ -170,30 +182,30 @@ def _deck(reader: Reader, value: object) -> DeckSettings:
     return DeckSettings(**own, users=users)
 
 
-def _database(reader: Reader, value: object) -> dict[str, Any]:
-    """`database:` is a URL, or a mapping with more options."""
-    if value is None or isinstance(value, dict):
-        return reader.section(("database",), value, DATABASE)
-    url = reader.option(("database",), value, DATABASE["url"])
-    if is_broken(url):
-        return {}
-    reader.origins["database.url"] = reader.origins.pop("database")
-    return {"url": url}
-
-
 def _queues(
-    reader: Reader, value: object, defaults: Policy, queue_defaults: dict[str, Any]
+    reader: Reader,
+    value: object,
+    defaults: Policy,
+    queue_defaults: dict[str, Any],
+    databases: Collection[str],
 ) -> dict[str, QueueSettings]:
     queues = {}
     for name, raw in reader.mapping(("queues",), value).items():
         if not is_name(name):
             reader.complain(("queues", name), "a queue's name is 1 to 255 printable ASCII characters")
             continue
-        own = reader.section(("queues", name), raw, QUEUE | POLICY)
+        own = reader.section(("queues", name), raw, QUEUE | QUEUE_ALONE | POLICY)
+        own["database"] = read_place(reader, name, own.get("database"), databases)
         policy = msgspec.structs.replace(defaults, **{key: item for key, item in own.items() if key in POLICY})
-        fields = queue_defaults | {key: item for key, item in own.items() if key in QUEUE}
+        fields = queue_defaults | {key: item for key, item in own.items() if key not in POLICY}
         queues[name] = QueueSettings(name=name, policy=policy, **fields)
     return queues
+
+
+def _places(queues: Mapping[str, QueueSettings], databases: Mapping[str, DatabaseSettings]) -> dict[str, str]:
+    """The database of every queue that the YAML names; nothing when there is only one."""
+    default = Settings(databases=dict(databases)).default_database
+    return {name: queue.database or default for name, queue in queues.items()} if databases else {}
 
 
 def _types(reader: Reader, value: object) -> dict[str, dict[str, object]]:

@@ -107,11 +107,20 @@ class Reader:
             raise VariableError("`${` is not closed by `}` on the same line")
         if not has_marks(raw):
             return raw
-        filler = fill_url if place in {("database",), ("database", "url")} else fill
+        filler = fill_url if _is_url(place) else fill
         return Filled(filler(raw, self.document.held, lambda name: resolve(name, self._environ, self._folder)))
 
     def _shown(self, value: object) -> str:
         return shown(put_back(value, self.document.held) if isinstance(value, str) else value)
+
+
+def _is_url(place: Place) -> bool:
+    """True where a database's URL stands: `database`, `database.url`, `databases.NAME` or `databases.NAME.url`."""
+    match place:
+        case ("database",) | ("database", "url") | ("databases", _) | ("databases", _, "url"):
+            return True
+        case _:
+            return False
 
 
 def is_broken(value: object) -> bool:

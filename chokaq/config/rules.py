@@ -207,6 +207,11 @@ def is_name(value: str) -> bool:
     return 0 < len(value) <= 255 and value.isascii() and value.isprintable() and value == value.strip()
 
 
+def is_database_name(value: str) -> bool:
+    """True for the name of a database: it stands in logs, labels and on command lines."""
+    return re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,39}", value) is not None
+
+
 def is_secret(value: str) -> bool:
     """True for a text that can be a secret: long enough not to be guessed, plain enough for a header."""
     return 32 <= len(value) <= 200 and value.isascii() and value.isprintable() and " " not in value

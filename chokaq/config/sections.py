@@ -12,6 +12,7 @@ from chokaq.config.rules import (
     duration,
     flag,
     integer,
+    is_database_name,
     is_network,
     is_secret,
     number,
@@ -66,6 +67,9 @@ QUEUE: Section = {
     "archive_retention": duration(1).or_null(),
     "dlq_retention": duration(1).or_null(),
 }
+
+QUEUE_ALONE: Section = {"database": text("the name of one of `databases:`", is_database_name).or_null()}
+"""Options of a queue that `defaults:` does not know."""
 
 DATABASE: Section = {
     "url": text(
@@ -148,10 +152,22 @@ TOP: Section = {
 }
 """The options that are no sections themselves."""
 
-SECTIONS = ("database", "queues", "defaults", "types", "supervisor", "maintenance", "envelope", "idempotency", "deck")
+SECTIONS = (
+    "database",
+    "databases",
+    "queues",
+    "defaults",
+    "types",
+    "supervisor",
+    "maintenance",
+    "envelope",
+    "idempotency",
+    "deck",
+)
 
+DATABASE_URL = "CHOKAQ_DATABASE_URL"
 ENVIRONMENT = {
-    "CHOKAQ_DATABASE_URL": ("database", "url"),
+    DATABASE_URL: ("database", "url"),
     "CHOKAQ_APP": ("app",),
     "CHOKAQ_PRODUCTION": ("production",),
     "CHOKAQ_LOG_LEVEL": ("log_level",),

@@ -10,6 +10,8 @@ import msgspec
 
 from chokaq.store.options import DatabaseSettings
 
+MAIN = "main"
+"""The name of the database that a queue without a `database:` of its own lives in, where one is called so; else it is the first."""
 _LARGEST_BUFFER = 500
 """Half of what one call may carry: larger sets gain nothing, and a death would leave more to hand back."""
 
@@ -66,6 +68,11 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     """One queue of a worker: its processes, its concurrency, its limits."""
 
     name: str
+    database: str | None = None
+    """The database it lives in, one of `databases:`. None: the one called main, else the first.
+
+    Moving a queue needs a restart, and moves none of its jobs.
+    """
     max_workers: int = 50
     """Concurrent handlers inside one child: as many as its handlers may hold of what is scarce (connections, memory, threads)."""
     processes: int = 1
@@ -220,7 +227,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     app: str | None = None
     """`package.module:attribute` of the ChokaQ application object."""
     database: DatabaseSettings = DatabaseSettings()
-    """Where the jobs live."""
+    """Where the jobs live; of several databases the default one, or the one that `at` chose."""
+    databases: dict[str, DatabaseSettings] = {}
+    """The databases by name, when the YAML names them (`databases:` instead of `database:`); a queue lives in one of them."""
+    places: dict[str, str] = {}
+    """Queue → the name of its database, for every queue of the YAML, also those that this worker does not serve. Empty: no
+    `databases:` are named."""
     production: bool = False
     """True refuses SQLite and asks twice before destruction."""
     queues: dict[str, QueueSettings] = {}
@@ -255,6 +267,46 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """`console` for people, `json` for machines: one line per event, on stderr."""
     source: Path | None = None
     """The YAML file these settings came from."""
+
+    @property
+    def several(self) -> bool:
+        """True when there is more than one database."""
+        return len(self.databases) > 1
+
+    @property
+    def named_databases(self) -> dict[str, DatabaseSettings]:
+        """Every database by its name, in the order of the YAML; the only one of `database:` is called main."""
+        return self.databases or {MAIN: self.database}
+
+    @property
+    def default_database(self) -> str:
+        """The name of the database of queues that name none."""
+        return MAIN if MAIN in self.databases or not self.databases else next(iter(self.databases))
+
+    @property
+    def here(self) -> str:
+        """The name of `database`."""
+        return next((name for name, one in self.databases.items() if one == self.database), self.default_database)
+
+    def database_name(self, queue: str) -> str:
+        """The name of the database that a queue lives in."""
+        return self.places.get(queue) or self.default_database
+
+    def database_of(self, queue: str) -> DatabaseSettings:
+        """The database that a queue lives in."""
+        return self.databases[self.database_name(queue)] if self.databases else self.database
+
+    def database_path(self, name: str) -> tuple[str, ...]:
+        """Where a database stands in the YAML."""
+        return ("databases", name) if self.databases else ("database",)
+
+    def at(self, name: str) -> "Settings":
+        """These settings for whoever works on one database alone: it is their `database`."""
+        return msgspec.structs.replace(self, database=self.databases[name]) if self.databases else self
+
+    def only(self, database: DatabaseSettings) -> "Settings":
+        """These settings with one database for every queue, instead of those they name."""
+        return msgspec.structs.replace(self, database=database, databases={}, places={})
 
     def queue(self, name: str) -> QueueSettings:
         """The settings of a queue: its own, or what `defaults:` make of one that the YAML does not name."""

@@ -15,11 +15,13 @@ from chokaq.config.sections import (
     MAINTENANCE,
     POLICY,
     QUEUE,
+    QUEUE_ALONE,
     SUPERVISOR,
     TOP,
     Section,
 )
 from chokaq.config.settings import Settings
+from chokaq.store.options import DatabaseSettings
 from chokaq.store.url import redact
 
 DEFAULT = "default"
@@ -40,9 +42,12 @@ def shown_settings(loaded: Loaded) -> list[Shown]:
     """Every option of every section and queue, in the order of the example file."""
     settings = loaded.settings
     rows = _rows(loaded, (), TOP, settings)
-    rows += _rows(loaded, ("database",), DATABASE, settings.database)
+    for name, database in settings.named_databases.items():
+        rows += _rows(loaded, settings.database_path(name), DATABASE, database)
     for name, queue in settings.queues.items():
         place = ("queues", name)
+        if settings.databases:
+            rows += _rows(loaded, place, QUEUE_ALONE, queue)
         rows += _rows(loaded, place, QUEUE, queue, inherit=True)
         rows += _rows(loaded, place, POLICY, queue.policy, inherit=True)
     rows += _rows(loaded, ("defaults",), QUEUE, settings.queue(""))
@@ -66,7 +71,8 @@ def shown_settings(loaded: Loaded) -> list[Shown]:
 
 def redacted(settings: Settings) -> Settings:
     """The settings without what may not be printed."""
-    database = msgspec.structs.replace(settings.database, url=redact(settings.database.url))
+    database = _without_password(settings.database)
+    databases = {name: _without_password(one) for name, one in settings.databases.items()}
     deck = settings.deck
     deck = msgspec.structs.replace(
         deck,
@@ -74,7 +80,11 @@ def redacted(settings: Settings) -> Settings:
         secret=None if deck.secret is None else HIDDEN,
         users={name: msgspec.structs.replace(user, password_hash=HIDDEN) for name, user in deck.users.items()},
     )
-    return msgspec.structs.replace(settings, database=database, deck=deck)
+    return msgspec.structs.replace(settings, database=database, databases=databases, deck=deck)
+
+
+def _without_password(database: DatabaseSettings) -> DatabaseSettings:
+    return msgspec.structs.replace(database, url=redact(database.url))
 
 
 def _rows(

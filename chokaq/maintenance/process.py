@@ -41,9 +41,12 @@ IGNORED = (
 
 
 def run_maintenance(settings: Settings, notices: socket.socket, slot: StatusSlot, parent_pid: int) -> int:
-    """Run until the supervisor says stop or is gone; returns an ExitCode. Called right after the fork, signals blocked."""
+    """Run until the supervisor says stop or is gone; returns an ExitCode. Called right after the fork, signals blocked.
+
+    It works on `settings.database` alone: of several databases each has a maintenance process of its own.
+    """
     _take_signals()
-    setproctitle.setproctitle("chokaq: maintenance")
+    setproctitle.setproctitle(f"chokaq: maintenance {settings.here}" if settings.several else "chokaq: maintenance")
     whole = with_all_queues(settings)
     worker = WorkerInfo(
         worker_id=new_id(), queue="", host=socket.gethostname(), pid=os.getpid(), version=_version(), max_workers=0

@@ -80,6 +80,24 @@ class ClientLane:
         answer: list[JobStatus | None] = self._ask_sync(rows=[job_id])
         return answer[0]
 
+    async def find(
+        self, job_id: str, operation: Callable[[Session], _T], found: Callable[[_T], bool] | None = None
+    ) -> _T:
+        """Run an operation about a job: here, since there is one database (see `SeveralLanes.find`)."""
+        del job_id, found
+        return await self.call(operation)
+
+    def find_sync(
+        self, job_id: str, operation: Callable[[Session], _T], found: Callable[[_T], bool] | None = None
+    ) -> _T:
+        """As `find`, for threads."""
+        del job_id, found
+        return self.call_sync(operation)
+
+    def enqueue_in(self, cursor: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Enqueue on the caller's own cursor; see `Store.enqueue_in`."""
+        return self._store.enqueue_in(cursor, jobs)
+
     async def call(self, operation: Callable[[Session], _T]) -> _T:
         """Run an operation on the lane's connection, in its thread."""
         answer: _T = await self._ask(operation=operation)

@@ -95,15 +95,14 @@ class Arbiter:
             if not self._renewal.took(end) and not self.web.took(end, now):
                 self.crew.bury(end, now)
         self._renewal.step(now)
-        self.crew.desk.receive()
-        self.crew.desk.flush()
+        self.crew.keepers.exchange()
         if self.crew.fatal is not None and self._shutdown is None:
             log.error("cannot_boot", problem=self.crew.fatal)
             self._stop(self.crew.fatal, ProgramExit.BOOT_FAILED)
         self._watch.step(now)
         self._rollout.step(now)
         self.crew.fill(now)
-        self.crew.keeper.fill(now)
+        self.crew.keepers.fill(now)
         self.web.fill(now)
         self._tell(now)
         return self._shutdown is not None and self._shutdown.step(now)
@@ -111,17 +110,15 @@ class Arbiter:
     def _wait(self) -> None:
         poll = select.poll()
         poll.register(self._pipe.fileno(), select.POLLIN)
-        desk = self.crew.desk
-        if desk.channel is not None:
-            poll.register(desk.channel, select.POLLIN | (select.POLLOUT if desk.wants_to_write else 0))
+        for channel, wants_to_write in self.crew.keepers.channels():
+            poll.register(channel, select.POLLIN | (select.POLLOUT if wants_to_write else 0))
         poll.poll(self._patience() * 1000)
 
     def _patience(self) -> float:
         now = time.monotonic()
         if self._shutdown is not None or self._rollout.busy:
             return QUICK_TICK
-        keeper = self.crew.keeper
-        if keeper.child is None or keeper.child.ready_at is None:
+        if not self.crew.keepers.settled:
             return QUICK_TICK
         if any(child.ready_at is None or child.kill_at is not None for _, child in self.crew.living()):
             return QUICK_TICK
@@ -164,7 +161,7 @@ class Arbiter:
         if Wish.RELOAD in wishes:
             self._reload(new)
         self._settings = new
-        self.crew.keeper.reload(new)
+        self.crew.keepers.reload(new)
         self.web.reload(new, time.monotonic())
         if Wish.RESTART in wishes:
             self._restart()

@@ -11,8 +11,7 @@ from chokaq.config.settings import QueueSettings, Settings
 from chokaq.lifecycle.states import DeathCause
 from chokaq.supervisor.board import Board, SlotState, Snapshot
 from chokaq.supervisor.children import Assignment, Child, Post
-from chokaq.supervisor.keeper import MaintenanceKeeper
-from chokaq.supervisor.notices import NoticeDesk
+from chokaq.supervisor.keepers import Keepers
 from chokaq.supervisor.reaper import Exit
 from chokaq.supervisor.respawn import MAX_EARLY_DEATHS, Backoff
 from chokaq.supervisor.spawn import Entries, fork
@@ -33,7 +32,6 @@ class Crew:
     def __init__(self, settings: Settings, board: Board, entries: Entries, leave: Callable[[], None]) -> None:
         self.board = board
         self.posts: list[Post] = []
-        self.desk = NoticeDesk()
         self.fatal: str | None = None
         """Why the program cannot go on: the first child of a post cannot boot. Never set by one that follows a ready one."""
         self.killed = False
@@ -45,12 +43,12 @@ class Crew:
         self._pid = os.getpid()
         self._owners: dict[int, Post] = {}
         self._children: dict[int, Child] = {}
-        self.keeper = MaintenanceKeeper(settings, board, self.desk, entries.maintenance, self.leave_in_child)
+        self.keepers = Keepers(settings, board, entries.maintenance, self.leave_in_child)
 
     def leave_in_child(self) -> None:
         """Close, in a fresh child, what only the supervisor may hold."""
         self._leave()
-        self.desk.detach()
+        self.keepers.detach()
 
     # ── posts ─────────────────────────────────────────────────────────────────────────────────────────────────────────
     def open_post(self, assignment: Assignment, *, added: bool = False) -> Post:
@@ -240,9 +238,9 @@ class Crew:
         """Whatever was reaped: a child, the maintenance process, or a stranger that became ours as PID 1."""
         child = self._children.pop(end.pid, None)
         if child is None:
-            if self.keeper.owns(end.pid):
-                self.keeper.bury(end, now)
-                self.fatal = self.fatal or self.keeper.fatal
+            if self.keepers.owns(end.pid):
+                self.keepers.bury(end, now)
+                self.fatal = self.fatal or self.keepers.fatal
             else:
                 log.debug("orphan_reaped", pid=end.pid)
             return
@@ -264,7 +262,7 @@ class Crew:
             worker_id=snapshot.worker_id,
         )
         if notice is not None:
-            self.desk.add(notice)
+            self.keepers.add(notice, post.assignment.settings.database_name(post.queue))
         if cause == DeathCause.CRASH or end.signal is not None:
             self.killed = True
         self._vacate(post, child, end, snapshot, now)

@@ -34,7 +34,10 @@ class MaintenanceKeeper:
         desk: NoticeDesk,
         main: MaintenanceMain,
         leave: Callable[[], None],
+        *,
+        database: str | None = None,
     ) -> None:
+        """`database`: the name of the one it works on, `settings.database`; None: there is only one."""
         self.settings = settings
         """What the next incarnation runs with."""
         self.child: Child | None = None
@@ -42,8 +45,9 @@ class MaintenanceKeeper:
         self.given_up = False
         """It cannot boot; what is pending stays undelivered."""
         self._running_with = settings
+        self.desk = desk
         self._board = board
-        self._desk = desk
+        self._named = {} if database is None else {"database": database}
         self._main = main
         self._leave = leave
         self._backoff = Backoff(settings.supervisor.respawn_min, settings.supervisor.respawn_max)
@@ -64,7 +68,7 @@ class MaintenanceKeeper:
 
     def fill(self, now: float) -> None:
         """Fork it when it is missing and due; when all is ending, only while notices are pending."""
-        if self.child is not None or self.given_up or self._due_at > now or (self._ending and not self._desk.pending):
+        if self.child is not None or self.given_up or self._due_at > now or (self._ending and not self.desk.pending):
             return
         number = self._board.take()
         if number is None:
@@ -83,14 +87,15 @@ class MaintenanceKeeper:
             self._board.give_back(number)
             ours.close()
             self._due_at = now + self._backoff.died(0.0)
-            log.warning("fork_failed", child="maintenance", error=str(error))
+            log.warning("fork_failed", child="maintenance", error=str(error), **self._named)
             return
         finally:
             theirs.close()
-        self.child = Child(pid=pid, slot=number, forked_at=now, name="maintenance")
+        name = " ".join(["maintenance", *self._named.values()])
+        self.child = Child(pid=pid, slot=number, forked_at=now, name=name)
         self._running_with = settings
-        log.info("maintenance_forked", pid=pid, pending_notices=self._desk.pending)
-        self._desk.attach(ours)
+        log.info("maintenance_forked", pid=pid, pending_notices=self.desk.pending, **self._named)
+        self.desk.attach(ours)
 
     def watch(self, now: float) -> None:
         """Note when it becomes ready; kill it when its loop has stood still for too long."""
@@ -100,7 +105,7 @@ class MaintenanceKeeper:
         board = self._board.read(child.slot)
         if child.ready_at is None and board.state is SlotState.READY:
             child.ready_at, self._early_deaths = now, 0
-            log.info("maintenance_ready", pid=child.pid)
+            log.info("maintenance_ready", pid=child.pid, **self._named)
         if child.ready_at is not None and now - max(board.pulse_at or 0.0, child.ready_at) > STALL_LIMIT:
             self.kill("stalled")
 
@@ -109,19 +114,19 @@ class MaintenanceKeeper:
         self.settings = settings
         if self.child is not None and settings != self._running_with:
             self._replacing = True
-            self._desk.ask_to_stop()
+            self.desk.ask_to_stop()
 
     def end(self) -> None:
         """No child is left: it ends once every notice is acknowledged."""
         self._ending = True
-        self._desk.ask_to_stop()
+        self.desk.ask_to_stop()
 
     def kill(self, reason: str) -> None:
         """KILL; what is pending goes to the next incarnation."""
         child = self.child
         if child is not None and child.killed_for is None:
             child.killed_for = DeathCause.SHUTDOWN
-            log.warning("maintenance_killed", pid=child.pid, reason=reason)
+            log.warning("maintenance_killed", pid=child.pid, reason=reason, **self._named)
             os.kill(child.pid, signal.SIGKILL)
 
     def bury(self, end: Exit, now: float) -> None:
@@ -130,16 +135,21 @@ class MaintenanceKeeper:
         if child is None:
             return
         self.child = None
-        self._desk.receive()
-        self._desk.detach()
+        self.desk.receive()
+        self.desk.detach()
         board = self._board.read(child.slot)
         self._board.give_back(child.slot)
         log.info(
-            "maintenance_died", pid=end.pid, exit_code=end.code, signal=end.signal, pending_notices=self._desk.pending
+            "maintenance_died",
+            pid=end.pid,
+            exit_code=end.code,
+            signal=end.signal,
+            pending_notices=self.desk.pending,
+            **self._named,
         )
         clean = end.code == ExitCode.DONE
         if not clean and board.worker_id is not None and not self._ending:
-            self._desk.add(_own_notice(board.worker_id, end))
+            self.desk.add(_own_notice(board.worker_id, end))
         was_ready = child.ready_at is not None or board.state is SlotState.READY
         self._been_ready = self._been_ready or was_ready
         if not was_ready and not clean:
@@ -151,7 +161,7 @@ class MaintenanceKeeper:
             self._due_at = now + self._backoff.died(ready_for)
         if self._replacing:
             self._replacing = False
-            self._desk.ask_to_stop(wanted=self._ending)
+            self.desk.ask_to_stop(wanted=self._ending)
 
     def _count_early_death(self, end: Exit) -> None:
         """Without maintenance the children still work: once it has run, a failing boot is tried again and never stops them."""
@@ -162,9 +172,10 @@ class MaintenanceKeeper:
             self.given_up = True
         elif not self._been_ready:
             self.given_up = True
-            self.fatal = "the maintenance process cannot boot; its own message stands above"
+            where = "".join(f" of the database {name}" for name in self._named.values())
+            self.fatal = f"the maintenance process{where} cannot boot; its own message stands above"
         else:
-            log.error("maintenance_cannot_boot", exit_code=end.code, signal=end.signal)
+            log.error("maintenance_cannot_boot", exit_code=end.code, signal=end.signal, **self._named)
 
 
 def _own_notice(worker_id: str, end: Exit) -> DeathNotice:

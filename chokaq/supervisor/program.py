@@ -22,9 +22,9 @@ def run(settings: Settings, *, entries: Entries | None = None) -> int:
     says of policies has to be in `settings` (chokaq.config.load_worker_settings); a reload and a rolling restart see to it anew.
 
     Signals: TERM and INT drain within `supervisor.shutdown_grace`, a second one at least 1 s later kills; HUP reloads the
-    file the settings came from (not to another database: that needs a restart); USR2 replaces every child, one at a time;
-    TTIN adds a process to the queue with the most work per process, TTOU takes one from the queue with the least that has
-    more than one.
+    file the settings came from (not to another database, nor a queue to another one: that needs a restart); USR2 replaces
+    every child, one at a time; TTIN adds a process to the queue with the most work per process, TTOU takes one from the queue
+    with the least that has more than one.
     """
     if not settings.queues:
         sys.stderr.write("chokaq: no queue is configured: name at least one under `queues:` in chokaq.yaml\n")

@@ -3,8 +3,9 @@
 The file is read at once. The application is described by a process of its own, which is reaped like any child; when it has
 ended, what was asked for is carried out, or refused with the reason, and then everything stays as it was.
 
-Another database is refused: the children of the old one are still at work, and what they leave behind has to be released there.
-Another login, password or driver option for the same database is not.
+Another database is refused, for all queues or for one: the children of the old one are still at work, and what they leave behind
+has to be released there. Another login, password or driver option for the same database is not, nor is a new queue, wherever it
+lives.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import structlog
 
 from chokaq.config.complete import complete, read_worker_settings, with_policies
 from chokaq.config.describe import IMPORT_SECONDS, Description
+from chokaq.config.document import path_text
 from chokaq.config.errors import ConfigError, Problem
 from chokaq.config.settings import Settings
 from chokaq.store.open import open_store
@@ -55,7 +57,7 @@ class Renewal:
         self._wishes.add(wish)
         if wish is Wish.RELOAD:
             try:
-                self._reread = _same_database(read_worker_settings(present.source), present)
+                self._reread = _same_databases(read_worker_settings(present.source), present)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the old settings go on
                 self._refuse({Wish.RELOAD}, str(error))
         if self._wishes:
@@ -111,11 +113,24 @@ class Renewal:
             self._reread = None
 
 
-def _same_database(new: Settings, present: Settings) -> Settings:
-    """`new`, when it keeps the database. Raises ConfigError."""
-    if _place(new.database) != _place(present.database):
-        problem = "another database needs a restart of `chokaq worker`: its children still work on the present one"
-        raise ConfigError([Problem("database.url", problem)], None if new.source is None else str(new.source))
+def _same_databases(new: Settings, present: Settings) -> Settings:
+    """`new`, when every database is where it was, and every queue in the one it was in. Raises ConfigError."""
+    problems = []
+    for name, database in present.named_databases.items():
+        changed = new.named_databases.get(name)
+        if changed is not None and _place(changed) != _place(database):
+            problem = "another database needs a restart of `chokaq worker`: its children still work on the present one"
+            problems.append(Problem(path_text((*new.database_path(name), "url")), problem))
+    for queue in {**present.places, **present.queues}:
+        before, after = present.database_name(queue), new.database_name(queue)
+        if before != after:
+            problem = (
+                f"a queue that moves (from the database {before} to {after}) needs a restart of `chokaq worker`: its children "
+                "still work on the present one"
+            )
+            problems.append(Problem(path_text(("queues", queue, "database")), problem))
+    if problems:
+        raise ConfigError(problems, None if new.source is None else str(new.source))
     return new
 
 

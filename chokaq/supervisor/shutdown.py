@@ -49,21 +49,19 @@ class Shutdown:
 
     def step(self, now: float) -> bool:
         """Go on; True when nothing is left to wait for."""
-        crew, keeper = self._crew, self._crew.keeper
+        crew, keepers = self._crew, self._crew.keepers
         if crew.count:
             return False
-        keeper.end()
-        if keeper.child is None:
-            return not crew.desk.pending or keeper.given_up or now >= self._deadline
-        if now >= self._deadline:
-            keeper.kill("grace_over")
+        keepers.end()
+        late = now >= self._deadline
+        if late and keepers.kill("grace_over"):
             crew.killed = True
-        return False
+        return keepers.over(late=late)
 
     @property
     def code(self) -> ProgramExit:
         """The exit code, once `step` has said True."""
         if self._code is not ProgramExit.DRAINED:
             return self._code
-        clean = not self._crew.killed and not self._crew.desk.pending
+        clean = not self._crew.killed and not self._crew.keepers.pending
         return ProgramExit.DRAINED if clean else ProgramExit.UNCLEAN

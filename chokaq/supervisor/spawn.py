@@ -63,8 +63,10 @@ def preload(settings: Settings) -> None:
 
     pyodbc is only imported: it makes its first ODBC handle when it first connects, which happens after the fork.
     """
-    driver = "sqlserver" if settings.database.url.startswith("mssql") else "sqlite"
-    for module in ("uvloop", "asyncio", "concurrent.futures.thread", "chokaq.app", f"chokaq.store.{driver}"):
+    databases = settings.named_databases.values()
+    drivers = {"sqlserver" if one.url.startswith("mssql") else "sqlite" for one in databases}
+    stores = [f"chokaq.store.{driver}" for driver in sorted(drivers)]
+    for module in ("uvloop", "asyncio", "concurrent.futures.thread", "chokaq.app", *stores):
         try:
             importlib.import_module(module)
         except ImportError:

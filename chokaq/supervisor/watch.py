@@ -32,7 +32,7 @@ class Watch:
             self._judge_from = now + PARDON
             log.warning("supervisor_stood_still", seconds=round(now - self._last_turn, 1))
         self._last_turn = now
-        self._crew.keeper.watch(now)
+        self._crew.keepers.watch(now)
         for post, child in self._crew.living():
             if child.killed_for is not None:
                 continue

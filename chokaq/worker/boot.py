@@ -62,10 +62,10 @@ def import_app(settings: Settings) -> Any:
     return app
 
 
-def choose_store(settings: Settings) -> Store:
-    """The store of these settings; opens nothing yet. Raises BootError."""
+def choose_store(settings: Settings, queue: str) -> Store:
+    """The store that the queue lives in; opens nothing yet. Raises BootError."""
     try:
-        return open_store(settings.database, own_process=True)
+        return open_store(settings.database_of(queue), own_process=True)
     except StoreError as error:
         raise BootError(one_line(error)) from error
 

@@ -50,7 +50,7 @@ async def _serve(settings: Settings, queue: QueueSettings, app: Any, slot: Statu
         settings=settings,
         queue=queue,
         app=app,
-        store=choose_store(settings),
+        store=choose_store(settings, queue.name),
         slot=slot,
         worker=worker_info(queue),
         parent_pid=parent_pid,

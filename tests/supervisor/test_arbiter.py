@@ -16,7 +16,7 @@ def arbiter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Arbiter]:
     """A supervisor that forks nothing."""
     nobody = Entries(lambda *_args: 0, lambda *_args: 0)
     arbiter = Arbiter(Settings(queues={"q": QueueSettings(name="q")}), nobody)
-    monkeypatch.setattr(arbiter.crew.keeper, "fill", lambda _now: None)
+    monkeypatch.setattr(arbiter.crew.keepers, "fill", lambda _now: None)
     yield arbiter
     arbiter._pipe.close()
     arbiter._notifier.close()
