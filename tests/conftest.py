@@ -4,6 +4,7 @@
 * `store_options`: its DatabaseSettings (a fresh file in `tmp_path`, or the live server).
 * `store`: the store, schema applied, tables empty.
 * `session`: one open session.   `sessions()`: further ones, each its own connection.
+* `databases`: two stores by name (main, archive), as settings, both prepared: two files, or two schemas of the live server.
 * `lab`: raw SQL behind the store's back: ageing rows, looking, breaking a step (tests/support/lab.py).
 
 Hypothesis profiles: `dev` (default) and `ci` (derandomised, no example database; chosen when CI is set, or by
@@ -68,6 +69,18 @@ def store_options(store_kind: str, tmp_path: Path) -> DatabaseSettings:
 def store(store_options: DatabaseSettings) -> Store:
     """The store under test, schema applied, empty."""
     return stores.prepare(store_options)
+
+
+@pytest.fixture
+def databases(store_kind: str, tmp_path: Path) -> dict[str, DatabaseSettings]:
+    """Two databases with their schemas applied, empty."""
+    found = {
+        "main": stores.options(store_kind, tmp_path),
+        "archive": stores.options(store_kind, tmp_path, stores.SECOND_SCHEMA),
+    }
+    for options in found.values():
+        stores.prepare(options)
+    return found
 
 
 @pytest.fixture

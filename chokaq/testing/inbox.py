@@ -10,8 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import msgspec
-
 from chokaq.app import ChokaQ
 from chokaq.config.settings import Settings
 from chokaq.jobs.context import JobContext
@@ -58,7 +56,7 @@ class Inbox:
     """
 
     def __init__(self, app: ChokaQ, settings: Settings | None = None) -> None:
-        """`settings`: policies and limits to use; their database is replaced."""
+        """`settings`: policies and limits to use; one database stands for all of theirs."""
         self._app = app
         self._base = settings or Settings()
         self._stack = ExitStack()
@@ -66,7 +64,7 @@ class Inbox:
     def __enter__(self) -> Self:
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="chokaq-"))
         database = DatabaseSettings(url=f"sqlite:///{Path(folder) / 'inbox.db'}")
-        self._stack.enter_context(self._app.bound_to(msgspec.structs.replace(self._base, database=database)))
+        self._stack.enter_context(self._app.bound_to(self._base.only(database)))
         return self
 
     def __exit__(

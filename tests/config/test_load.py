@@ -7,7 +7,7 @@ import pytest
 
 from chokaq.config import ConfigError, Policy, QueueSettings, Settings, load_settings
 from chokaq.config.load import load
-from chokaq.config.sections import DATABASE, ENVELOPE, MAINTENANCE, POLICY, QUEUE, SUPERVISOR
+from chokaq.config.sections import DATABASE, ENVELOPE, MAINTENANCE, POLICY, QUEUE, QUEUE_ALONE, SUPERVISOR
 from chokaq.config.settings import EnvelopeSettings, MaintenanceSettings, SupervisorSettings
 from chokaq.store.options import DatabaseSettings
 
@@ -36,7 +36,7 @@ def test_every_setting_has_a_rule_and_every_rule_a_setting() -> None:
         return {field.name for field in msgspec.structs.fields(struct)}
 
     assert set(POLICY) == names(Policy)
-    assert set(QUEUE) == names(QueueSettings) - {"name", "policy"}
+    assert set(QUEUE | QUEUE_ALONE) == names(QueueSettings) - {"name", "policy"}
     assert set(DATABASE) == names(DatabaseSettings)
     assert set(SUPERVISOR) == names(SupervisorSettings)
     assert set(MAINTENANCE) == names(MaintenanceSettings)
