@@ -29,19 +29,26 @@ def audit(
 ) -> None:
     """List what operators did, newest first; with --json also what was before and after."""
     common = Common.of(ctx, config, database, as_json)
-    from chokaq.cli.output import console, print_json
+    from chokaq.cli.output import console, print_json, with_places
     from chokaq.cli.tables import audit_json
-    from chokaq.operations.audit import list_audit
+    from chokaq.operations.audit import AuditPage, list_audit, list_audits
 
-    with common.connected() as (_store, session):
-        page = list_audit(session, target, limit, after)
+    with common.databases() as databases:
+        if not databases.several:
+            page = list_audit(databases.open(databases.names[0]).session, target, limit, after)
+            places = None
+        else:
+            sessions = {name: databases.open(name).session for name in databases.names}
+            merged = list_audits(sessions, target, limit, after)
+            page = AuditPage([entry for _, entry in merged.entries], merged.after)
+            places = [name for name, _ in merged.entries]
     if common.as_json:
-        print_json({"entries": audit_json(page.entries), "after": page.after})
+        print_json({"entries": with_places(audit_json(page.entries), places), "after": page.after})
     else:
-        _print(console(), page)
+        _print(console(), page, places)
 
 
-def _print(out: "Console", page: "AuditPage") -> None:
+def _print(out: "Console", page: "AuditPage", places: list[str] | None) -> None:
     from chokaq.cli.output import WIDE, local, safe, table
     from chokaq.cli.tables import print_more
 
@@ -55,13 +62,15 @@ def _print(out: "Console", page: "AuditPage") -> None:
             safe(entry.actor),
             safe(entry.action),
             safe(entry.target),
+            *(() if places is None else (places[index],)),
             safe(entry.reason or ""),
             *((safe(entry.before or ""), safe(entry.after or "")) if wide else ()),
         )
-        for entry in page.entries
+        for index, entry in enumerate(page.entries)
     ]
     # Whole ids, as everywhere; a queue's name may be long.
     target = "target" if all(len(entry.target) <= 26 for entry in page.entries) else "~target"
     more = ("~before", "~after") if wide else ()
-    out.print(table(("when", "~who", "~what", target, "~why", *more), rows))
+    place = () if places is None else ("database",)
+    out.print(table(("when", "~who", "~what", target, *place, "~why", *more), rows))
     print_more(out, page.after)

@@ -11,6 +11,7 @@ from chokaq.cli.options import ConfigOption, DatabaseOption, JsonOption
 
 if TYPE_CHECKING:
     from chokaq.config import Problem, Settings
+    from chokaq.operations import Databases
 
 
 def register(program: typer.Typer) -> None:
@@ -76,25 +77,42 @@ def _application(settings: "Settings", warnings: "list[Problem]", errors: "list[
 
 
 def _database(common: Common, warnings: "list[Problem]", errors: "list[Problem]") -> Exit:
-    """Reach the database and compare its schema."""
+    """Reach every database and compare its schema; the gravest of what was found."""
+    settings = common.settings()
+    with common.databases() as databases:
+        return max(
+            _one_database(databases, name, ".".join(settings.database_path(name)), common, warnings, errors)
+            for name in databases.names
+        )
+
+
+def _one_database(
+    databases: "Databases",
+    name: str,
+    place: str,
+    common: Common,
+    warnings: "list[Problem]",
+    errors: "list[Problem]",
+) -> Exit:
     from chokaq.cli.guard import exit_code, explain
     from chokaq.config.errors import Problem
     from chokaq.operations.schema import check_schema
     from chokaq.store.errors import StoreError
 
     try:
-        store = common.store()
+        store = databases.store(name)
         found = check_schema(store)
     except StoreError as error:
-        errors.append(Problem("database", explain(error, common)))
+        error.database = name
+        errors.append(Problem(place, explain(error, common)))
         return exit_code(error) or Exit.PROBLEM
     if found.version is None:
         if store.url.startswith("sqlite:"):
-            warnings.append(Problem("database", f"{store.url} holds no schema yet: the first start installs it"))
+            warnings.append(Problem(place, f"{store.url} holds no schema yet: the first start installs it"))
             return Exit.OK
-        errors.append(Problem("database", f"{store.url} holds no chokaq schema yet: run `chokaq schema apply`"))
+        errors.append(Problem(place, f"{store.url} holds no chokaq schema yet: run `chokaq schema apply`"))
         return Exit.SCHEMA
-    errors += [Problem("database", difference) for difference in found.drift]
+    errors += [Problem(place, difference) for difference in found.drift]
     return Exit.SCHEMA if found.drift else Exit.OK
 
 

@@ -46,19 +46,29 @@ def list_(
 ) -> None:
     """List every job type whose circuit has met a failure or an order on a live worker, the open ones first."""
     common = Common.of(ctx, config, database, as_json)
-    from chokaq.cli.output import console, print_json
+    from chokaq.cli.output import console, print_json, with_places
+    from chokaq.cli.places import telling_of
     from chokaq.operations.circuits import list_circuits
+    from chokaq.operations.databases import placed
 
-    with common.connected() as (_store, session):
-        found = list_circuits(session)
-    if common.as_json:
-        print_json({"circuits": found})
-        return
-    out = console()
-    if found:
-        out.print(circuit_table(found, out.width))
-    else:
-        out.print("Every circuit is closed: no live worker reports a failure, and no order stands.")
+    with common.databases() as databases:
+        answers, errors = databases.heard(lambda opened: list_circuits(opened.session))
+        pairs = placed(answers)
+        places = [name for name, _ in pairs] if databases.several else None
+    found = [circuit for _, circuit in pairs]
+    with telling_of(common, errors) as more:
+        if common.as_json:
+            print_json({"circuits": with_places(found, places), **more})
+            return
+        out = console()
+        if found:
+            out.print(circuit_table(found, out.width, places))
+        elif not errors:
+            _tell_none(out)
+
+
+def _tell_none(out: Any) -> None:
+    out.print("Every circuit is closed: no live worker reports a failure, and no order stands.")
 
 
 def force(
@@ -73,20 +83,27 @@ def force(
     database: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Order the circuits of a job type on every worker, those started later too, until it is cleared. Running jobs go on."""
+    """Order the circuits of a job type on every worker, those started later too, until it is cleared. Running jobs go on.
+
+    With several databases the order is given in each of them.
+    """
     common = Common.of(ctx, config, database, as_json)
-    from chokaq.cli.output import console, print_json
+    from chokaq.cli.output import console, print_json, with_places
+    from chokaq.cli.places import telling_of
     from chokaq.operations.circuits import force_circuit
 
     operator = who(actor, reason)
-    with common.connected() as (_store, session):
-        found = force_circuit(session, type_key, order.value, operator)
-    if common.as_json:
-        print_json(found)
-        return
-    out = console()
-    out.print(circuit_table([found], out.width))
-    if not found.workers:
+    with common.databases() as databases:
+        answers, errors = databases.heard(lambda opened: force_circuit(opened.session, type_key, order.value, operator))
+        places = list(answers) if databases.several else None
+    found = list(answers.values())
+    with telling_of(common, errors, "the order was not given there") as more:
+        if common.as_json:
+            print_json(found[0] if places is None else {"circuits": with_places(found, places), **more})
+            return
+        out = console()
+        out.print(circuit_table(found, out.width, places))
+    if not any(status.workers for status in found):
         out.print(
             "No live worker has met a failure of this type so far. Is the key right? Workers follow within seconds."
         )
@@ -95,13 +112,13 @@ def force(
 _WORDS = {"OPEN": "[red]open[/]", "HALF_OPEN": "[yellow]half-open[/]", "CLOSED": "[green]closed[/]"}
 
 
-def circuit_table(circuits: "list[CircuitStatus]", width: int) -> Any:
-    """Circuits with what their workers said; who forced them and why when there is room."""
+def circuit_table(circuits: "list[CircuitStatus]", width: int, places: list[str] | None = None) -> Any:
+    """Circuits with what their workers said; who forced them and why when there is room. `places`: their databases."""
     from chokaq.cli.output import WIDE, local, number, safe, span, table
 
     wide = width >= WIDE
     rows = []
-    for circuit in circuits:
+    for index, circuit in enumerate(circuits):
         order = circuit.order
         rare = (
             local(circuit.changed_at),
@@ -111,6 +128,7 @@ def circuit_table(circuits: "list[CircuitStatus]", width: int) -> Any:
         rows.append(
             (
                 safe(circuit.type_key),
+                *(() if places is None else (places[index],)),
                 _WORDS[circuit.state.name] + (" (forced)" if order is not None else ""),
                 f"{circuit.open}/{circuit.half_open}/{circuit.workers}",
                 number(circuit.failures),
@@ -120,4 +138,5 @@ def circuit_table(circuits: "list[CircuitStatus]", width: int) -> Any:
             )
         )
     more = ("since", "~forced by", "~why") if wide else ()
-    return table(("~type", "state", ">open/half/workers", ">failures", ">next try", "~last error", *more), rows)
+    place = () if places is None else ("database",)
+    return table(("~type", *place, "state", ">open/half/workers", ">failures", ">next try", "~last error", *more), rows)

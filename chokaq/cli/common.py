@@ -1,8 +1,6 @@
 """What every command shares: which configuration, which database, how to answer."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from chokaq.config import Loaded, Settings
-    from chokaq.operations import By
-    from chokaq.store.protocol import Session, Store
+    from chokaq.operations import By, Databases
 
 
 @dataclass
@@ -21,6 +18,7 @@ class Common:
 
     config: Path | None = None
     database: str | None = None
+    """What `--database` says: a URL, or the name of one of several."""
     as_json: bool = False
     loaded: "Loaded | None" = None
     """The settings, once a command has read them."""
@@ -37,37 +35,49 @@ class Common:
         return common
 
     @property
+    def url(self) -> str | None:
+        """The URL that `--database` gives; None: it gives a name, or nothing."""
+        return self.database if self.database and "://" in self.database else None
+
+    @property
     def environ(self) -> dict[str, str]:
-        """The process's environment, with `--database` in it."""
-        return os.environ | ({"CHOKAQ_DATABASE_URL": self.database} if self.database else {})
+        """The process's environment, with the URL of `--database` in it."""
+        return os.environ | ({"CHOKAQ_DATABASE_URL": self.url} if self.url else {})
 
     def load(self) -> "Loaded":
-        """Read and check the configuration. Raises ConfigError."""
+        """Read and check the configuration. Raises ConfigError; OperationError when no database is called as was said."""
         from chokaq.config.load import load
 
         if self.loaded is None:
-            self.loaded = load(self.config, self.environ)
-            if self.database:
+            self.loaded = load(self.config, os.environ, database=self.url)
+            if self.url:
                 self.loaded.origins["database.url"] = "--database"
+            elif self.database:
+                self._check_name(self.loaded.settings)
         return self.loaded
+
+    def _check_name(self, settings: "Settings") -> None:
+        from chokaq.operations.errors import OperationError
+
+        if self.database not in settings.databases:
+            known = (
+                f"those of the configuration are {', '.join(settings.databases)}"
+                if settings.databases
+                else ("the configuration has one, without a name (`databases:` would name several)")
+            )
+            raise OperationError(
+                f"--database: {self.database!r} is neither a URL (sqlite:///path, mssql://…) nor the name of a database; {known}"
+            )
 
     def settings(self) -> "Settings":
         """The settings. Raises ConfigError."""
         return self.load().settings
 
-    @contextmanager
-    def connected(self) -> "Iterator[tuple[Store, Session]]":
-        """The store and an open session. Raises ConfigError or a StoreError."""
-        from chokaq.operations.connect import connected
+    def databases(self) -> "Databases":
+        """All databases of the configuration, or the one that `--database` names; use it in a `with`. Raises ConfigError."""
+        from chokaq.operations.databases import Databases
 
-        with connected(self.settings().database) as pair:
-            yield pair
-
-    def store(self) -> "Store":
-        """The store, without a session. Raises ConfigError or StoreMisconfigured."""
-        from chokaq.operations.connect import find_store
-
-        return find_store(self.settings().database)
+        return Databases(self.settings(), None if self.url else self.database)
 
 
 def who(actor: str | None, reason: str | None) -> "By":

@@ -41,8 +41,11 @@ def deck(
         return
     from chokaq.observe.log import configure_logging
 
-    loaded = Common.of(ctx, config, database).load()
+    common = Common.of(ctx, config, database)
+    loaded = common.load()
     settings = loaded.settings
+    if common.database and not common.url:
+        settings = settings.at(common.database)
     given = {name: value for name, value in {"host": host, "port": port}.items() if value is not None}
     settings = msgspec.structs.replace(settings, deck=msgspec.structs.replace(settings.deck, **given))
     loaded.origins.update({f"deck.{name}": f"--{name}" for name in given})

@@ -12,8 +12,7 @@ from chokaq.cli.selection import Chosen, IdsArgument, Selection, explain, previe
 from chokaq.cli.spread import spread
 
 if TYPE_CHECKING:
-    from chokaq.operations import Action, Repaired
-    from chokaq.store.protocol import Session, Store
+    from chokaq.operations import Action, Opened, Repaired
 
 
 def register(group: typer.Typer) -> None:
@@ -54,8 +53,14 @@ def resurrect(
         selection,
         Action.RESURRECT,
         "resurrected",
-        lambda store, session, ids: resurrect_jobs(
-            session, ids, operator, edits=edits, without_key=without_key, check=check, ring=doorbell(store)
+        lambda opened, ids: resurrect_jobs(
+            opened.session,
+            ids,
+            operator,
+            edits=edits,
+            without_key=without_key,
+            check=check,
+            ring=doorbell(opened.store),
         ),
         yes=yes,
     )
@@ -91,7 +96,7 @@ def drop(
         selection,
         Action.DROP,
         "dropped",
-        lambda _store, session, ids: drop_jobs(session, ids, operator),
+        lambda opened, ids: drop_jobs(opened.session, ids, operator),
         yes=yes,
     )
 
@@ -117,7 +122,7 @@ def purge(
         selection,
         Action.PURGE,
         "purged",
-        lambda _store, session, ids: purge_jobs(session, ids, operator),
+        lambda opened, ids: purge_jobs(opened.session, ids, operator),
         yes=yes,
     )
 
@@ -127,7 +132,7 @@ def _act(
     selection: Selection,
     action: "Action",
     done: str,
-    act: "Callable[[Store, Session, list[str]], Repaired]",
+    act: "Callable[[Opened, list[str]], Repaired]",
     *,
     yes: bool,
 ) -> None:
@@ -138,20 +143,27 @@ def _act(
     from chokaq.operations.jobs import check_ids
     from chokaq.operations.repair import Repaired
 
-    preview, about = None, []
+    preview, about, chosen = None, [], None
     if selection.ids:
         ids = check_ids(action, selection.ids)
     else:
-        with common.connected() as (store, session):
-            preview = selection.preview(store, session, action)
+        with common.databases() as databases:
+            opened = databases.one(f"to {action} by filter", selection.words.queue)
+            preview = selection.preview(opened.store, opened.session, action)
+            chosen = opened.name
         ids, about = preview.ids, explain(preview)
     confirmation = confirm_jobs(
         action, len(ids), by_filter=preview is not None, production=common.settings().production
     )
     ask(confirmation, yes, [*about, f"This will {action} {len(ids):,} {'job' if len(ids) == 1 else 'jobs'}."])
     if ids:
-        with common.connected() as (store, session):
-            repaired = act(store, session, ids)
+        with common.databases() as databases:
+            if chosen is not None:
+                repaired = databases.run(chosen, lambda opened: act(opened, ids))
+            else:
+                repaired = Repaired(
+                    databases.each_job(ids, lambda opened, part: act(opened, part).answers, lambda answer: answer.id)
+                )
     else:
         repaired = Repaired([])
         if not common.as_json:

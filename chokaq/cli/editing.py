@@ -66,10 +66,13 @@ def edit(common: Common, job_id: str, changes: Changes, operator: "By", *, withi
     """Edit one job and say what came of it. `within`: the only pillar it may stand in; None: any."""
     from chokaq.cli.answers import report
     from chokaq.operations.edits import edit_job
+    from chokaq.operations.jobs import check_id
     from chokaq.operations.repair import Repaired
 
     settings = common.settings()
     edits, check = changes.edits(settings), changes.check(settings)
-    with common.connected() as (_store, session):
-        answer = edit_job(session, job_id, edits, operator, check=check, within=within)
+    wanted = check_id(job_id)
+    with common.databases() as databases:
+        opened = databases.holding(wanted)
+        answer = edit_job(opened.session, wanted, edits, operator, check=check, within=within)
     report(common, Repaired([answer]), "edited")

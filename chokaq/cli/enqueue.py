@@ -79,7 +79,8 @@ def enqueue(
         created_by=who(actor, None).actor,
         headers=dict(_pair(item) for item in header or []),
     )
-    with common.connected() as (store, session):
+    with common.databases() as databases:
+        _, store, session = databases.of_queue(job.queue)
         answer = enqueue_job(store, session, job)
     if common.as_json:
         from chokaq.cli.output import print_json

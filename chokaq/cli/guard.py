@@ -63,8 +63,12 @@ def explain(error: Exception, common: Common) -> str:
     if isinstance(error, StoreMisconfigured | StoreUnavailable) and common.loaded is not None:
         from chokaq.store.url import redact
 
-        origin = common.loaded.origins.get("database.url", "default")
-        message += f"\n  database.url is {redact(common.loaded.settings.database.url)} (from {origin})"
+        settings = common.loaded.settings
+        name = error.database or common.database or settings.default_database
+        if name in settings.named_databases:
+            path = ".".join((*settings.database_path(name), "url"))
+            origin = common.loaded.origins.get(path, "default")
+            message += f"\n  {path} is {redact(settings.named_databases[name].url)} (from {origin})"
     elif isinstance(error, SchemaMismatch) and "schema apply" not in message:
         message += (
             "\n  `chokaq schema check` names the differences; `chokaq schema apply` brings an older schema up to date"

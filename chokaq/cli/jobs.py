@@ -42,33 +42,45 @@ def list_(
     common: Shared,
 ) -> None:
     """List one pillar, newest first. A status or a failure reason decides the pillar."""
-    from chokaq.cli.output import console, print_json
+    from chokaq.cli.output import console, print_json, with_places
     from chokaq.cli.tables import print_page
     from chokaq.operations.filters import job_filter
-    from chokaq.operations.jobs import list_jobs
+    from chokaq.operations.jobs import list_jobs, merge_pages
+    from chokaq.store.records import Page
 
     where = job_filter(pillar=pillar, queue=queue, status=status, type_key=type_key, reason=failure, tag=tag)
-    with common.connected() as (_store, session):
-        page = list_jobs(session, where, limit, after)
+    places: list[str] | None
+    with common.databases() as databases:
+        if databases.several and queue is None:
+            merged = merge_pages(
+                databases.all(lambda opened: list_jobs(opened.session, where, limit, after)), limit, where
+            )
+            page, places = Page([job for _, job in merged.jobs], merged.after), [name for name, _ in merged.jobs]
+        else:
+            opened = databases.one("this list", queue)
+            page = list_jobs(opened.session, where, limit, after)
+            places = [opened.name] * len(page.jobs) if databases.several else None
     if common.as_json:
-        print_json(page)
+        print_json({"jobs": with_places(page.jobs, places), "after": page.after})
     else:
-        print_page(console(), page, where.pillar)
+        print_page(console(), page, where.pillar, places)
 
 
 def show(job_id: IdArgument, *, common: Shared) -> None:
     """Show one job from any pillar: payload, failed attempts, idempotency keys, and what operators did to it."""
     from chokaq.cli.output import console, print_json
     from chokaq.cli.tables import job_json, print_attempts, print_audit, print_claims, print_facts
-    from chokaq.operations.jobs import show_job
+    from chokaq.operations.jobs import check_id, show_job
 
-    with common.connected() as (_store, session):
-        detail = show_job(session, job_id)
+    with common.databases() as databases:
+        opened = databases.holding(check_id(job_id))
+        detail = databases.run(opened.name, lambda opened: show_job(opened.session, job_id))
+        place = opened.name if databases.several else None
     if common.as_json:
-        print_json(job_json(detail))
+        print_json(job_json(detail, place))
         return
     out = console()
-    print_facts(out, detail.job)
+    print_facts(out, detail.job, place=place)
     print_attempts(out, detail.attempts)
     print_claims(out, detail.claims)
     print_audit(out, detail.audit)
@@ -98,8 +110,10 @@ def cancel(
     wanted = check_ids("cancel", job_ids)
     confirmation = confirm_jobs(Action.CANCEL, len(wanted), production=common.settings().production)
     ask(confirmation, yes, [f"This cancels {len(wanted):,} jobs, those that run, too."])
-    with common.connected() as (_store, session):
-        answers = cancel_jobs(session, wanted, operator)
+    with common.databases() as databases:
+        answers = databases.each_job(
+            wanted, lambda opened, ids: cancel_jobs(opened.session, ids, operator), lambda answer: answer.id
+        )
     if common.as_json:
         print_json({"jobs": answers})
     else:

@@ -16,7 +16,12 @@ ConfigOption = Annotated[
     Path | None, typer.Option("--config", "-c", help="The YAML file; else $CHOKAQ_CONFIG, else ./chokaq.yaml.")
 ]
 DatabaseOption = Annotated[
-    str | None, typer.Option("--database", metavar="URL", help="Another database than the configuration names.")
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="NAME|URL",
+        help="One of several databases, or the URL of another than the configuration names.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer with JSON on stdout, and nothing else there.")]
 ActorOption = Annotated[

@@ -43,6 +43,12 @@ def plain(value: Any) -> Any:
             return value
 
 
+def with_places(listed: Iterable[Any], places: Sequence[str] | None) -> list[Any]:
+    """What is listed, as JSON holds it, each with the name of its database; `places` None: there is only one."""
+    found = [plain(one) for one in listed]
+    return found if places is None else [{"database": name, **one} for name, one in zip(places, found, strict=True)]
+
+
 def embed(text: str | None) -> Any:
     """JSON text as a part of a JSON answer, exactly as it is stored."""
     return None if text is None else orjson.Fragment(text)

@@ -1,6 +1,6 @@
 """`chokaq queues list | show | pause | resume | activate | deactivate | set`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,11 +46,17 @@ def list_(
 ) -> None:
     """List every queue with its figures and overrides."""
     common = Common.of(ctx, config, database, as_json)
+    from chokaq.cli.places import telling_of
+    from chokaq.operations.databases import placed
     from chokaq.operations.queues import list_queues
 
-    with common.connected() as (_store, session):
-        views = list_queues(session)
-    _print(common, views, many=True)
+    with common.databases() as databases:
+        answers, errors = databases.heard(lambda opened: list_queues(opened.session))
+        # By name, as in each of them: one that was moved stands beside what is left of it.
+        pairs = sorted(placed(answers), key=lambda pair: pair[1].name) if databases.several else placed(answers)
+        places = [name for name, _ in pairs] if databases.several else None
+    with telling_of(common, errors) as more:
+        _print(common, [view for _, view in pairs], many=True, places=places, more=more)
 
 
 def show(
@@ -65,8 +71,9 @@ def show(
     from chokaq.cli.output import console, number, print_json, span, table
     from chokaq.operations.queues import show_queue
 
-    with common.connected() as (_store, session):
-        detail = show_queue(session, queue)
+    with common.databases() as databases:
+        opened = databases.of_queue(queue)
+        detail = databases.run(opened.name, lambda opened: show_queue(opened.session, queue))
     if common.as_json:
         print_json(detail)
         return
@@ -97,8 +104,8 @@ def _switch(verb: str) -> Callable[..., None]:
 
         operator = who(actor, reason)
         change = getattr(operations, f"{verb}_queue")
-        with common.connected() as (_store, session):
-            view = change(session, queue, operator, create=create)
+        with common.databases() as databases:
+            view = change(databases.of_queue(queue).session, queue, operator, create=create)
         _print(common, [view])
 
     return switch
@@ -124,8 +131,8 @@ def deactivate(
     operator = who(actor, reason)
     confirmation = confirm_queue(Action.DEACTIVATE, check_queue(queue), production=common.settings().production)
     ask(confirmation, yes, [f"This takes the queue {queue} out of service, on all workers everywhere."])
-    with common.connected() as (_store, session):
-        view = deactivate_queue(session, queue, operator, create=create)
+    with common.databases() as databases:
+        view = deactivate_queue(databases.of_queue(queue).session, queue, operator, create=create)
     _print(common, [view])
 
 
@@ -164,7 +171,8 @@ def set_(
             raise typer.BadParameter(f"--{option} is both set and cleared", param_hint="--clear")
         change[option.replace("-", "_")] = None
     operator, heartbeat = who(actor, reason), common.settings().queue(queue).heartbeat
-    with common.connected() as (_store, session):
+    with common.databases() as databases:
+        session = databases.of_queue(queue).session
         view = set_queue(session, queue, operator, create=create, heartbeat=heartbeat, **change)
     _print(common, [view])
 
@@ -173,26 +181,33 @@ def _seconds(option: str, text: str | None) -> float | None:
     return None if text is None else seconds(option, text)
 
 
-def _print(common: Common, views: "list[QueueView]", *, many: bool = False) -> None:
-    from chokaq.cli.output import console, print_json
+def _print(
+    common: Common,
+    views: "list[QueueView]",
+    *,
+    many: bool = False,
+    places: list[str] | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    from chokaq.cli.output import console, print_json, with_places
 
     if common.as_json:
-        print_json({"queues": views} if many else views[0])
+        print_json({"queues": with_places(views, places), **(more or {})} if many else views[0])
         return
     out = console()
     if not views:
         out.print("No queues yet: none was served, set, or given a job.")
         return
-    out.print(queue_table(views, out.width))
+    out.print(queue_table(views, out.width, places))
 
 
-def queue_table(views: "list[QueueView]", width: int) -> Any:
-    """Queues with their figures; overrides too when there is room."""
+def queue_table(views: "list[QueueView]", width: int, places: list[str] | None = None) -> Any:
+    """Queues with their figures; overrides too when there is room. `places`: their databases, where there are several."""
     from chokaq.cli.output import WIDE, limit, number, safe, span, table
 
     wide = width >= WIDE
     rows = []
-    for view in views:
+    for index, view in enumerate(views):
         live = view.live
         overrides = (
             number(live.max_workers),
@@ -203,6 +218,7 @@ def queue_table(views: "list[QueueView]", width: int) -> Any:
         rows.append(
             (
                 safe(view.name),
+                *(() if places is None else (places[index],)),
                 mode(view),
                 number(view.pending),
                 number(view.scheduled),
@@ -213,7 +229,8 @@ def queue_table(views: "list[QueueView]", width: int) -> Any:
             )
         )
     more = (">max workers", ">fleet", ">timeout", ">zombie") if wide else ()
-    return table(("~queue", "mode", ">due", ">later", ">run", ">oldest", ">live", *more), rows)
+    place = () if places is None else ("database",)
+    return table(("~queue", *place, "mode", ">due", ">later", ">run", ">oldest", ">live", *more), rows)
 
 
 def mode(view: "QueueView") -> str:

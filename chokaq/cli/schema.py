@@ -1,12 +1,17 @@
 """`chokaq schema apply | check | script | version`."""
 
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import typer
 
 from chokaq.cli.common import Common
 from chokaq.cli.exits import Exit
 from chokaq.cli.options import ConfigOption, DatabaseOption, JsonOption
+
+if TYPE_CHECKING:
+    from chokaq.store.protocol import Store
 
 
 def register(program: typer.Typer) -> None:
@@ -20,51 +25,53 @@ def register(program: typer.Typer) -> None:
 def apply(
     ctx: typer.Context, config: ConfigOption = None, database: DatabaseOption = None, as_json: JsonOption = False
 ) -> None:
-    """Bring the database to this program's version. Safe from many processes at once, and again and again."""
+    """Bring the database to this program's version. Safe from many processes at once, and again and again.
+
+    With several databases: each of them, or the one that --database names.
+    """
     common = Common.of(ctx, config, database, as_json)
-    from chokaq.cli.output import print_json
     from chokaq.operations.schema import apply_schema, schema_version
 
-    store = common.store()
-    applied = apply_schema(store)
-    if common.as_json:
-        print_json({"applied": applied, "version": schema_version(store), "database": store.url})
-        return
-    for name in applied:
-        typer.echo(f"applied {name}")
-    typer.echo(f"{store.url} is at version {schema_version(store)}{'' if applied else '; nothing to do'}")
+    def one(store: "Store") -> tuple[dict[str, object], list[str], bool]:
+        applied = apply_schema(store)
+        version = schema_version(store)
+        lines = [f"applied {name}" for name in applied]
+        lines.append(f"{store.url} is at version {version}{'' if applied else '; nothing to do'}")
+        return {"applied": applied, "version": version, "database": store.url}, lines, True
+
+    _each(common, one)
 
 
 def check(
     ctx: typer.Context, config: ConfigOption = None, database: DatabaseOption = None, as_json: JsonOption = False
 ) -> None:
-    """Name every difference between the database and this program. Exit code 1 when there is one."""
+    """Name every difference between the database (or each of them) and this program. Exit code 1 when there is one."""
     common = Common.of(ctx, config, database, as_json)
-    from chokaq.cli.output import print_json
+    from chokaq.cli.output import plain
     from chokaq.operations.schema import check_schema
 
-    store = common.store()
-    found = check_schema(store)
-    if common.as_json:
-        print_json(found)
-    elif found.drift:
-        for difference in found.drift:
-            typer.echo(difference)
-    else:
-        typer.echo(f"{store.url} is at version {found.version}, as this program wants it")
-    if found.drift:
-        raise typer.Exit(Exit.PROBLEM)
+    def one(store: "Store") -> tuple[dict[str, object], list[str], bool]:
+        found = check_schema(store)
+        fits = [f"{store.url} is at version {found.version}, as this program wants it"]
+        return plain(found), found.drift or fits, not found.drift
+
+    _each(common, one)
 
 
 def script(
     ctx: typer.Context, config: ConfigOption = None, database: DatabaseOption = None, as_json: JsonOption = False
 ) -> None:
-    """Print what `apply` would run, for a DBA (sqlcmd, or sqlite3). Opens no connection."""
+    """Print what `apply` would run, for a DBA (sqlcmd, or sqlite3). Opens no connection. Of several databases: name one."""
     common = Common.of(ctx, config, database, as_json)
     from chokaq.cli.output import print_json
     from chokaq.operations.schema import schema_script
 
-    text = schema_script(common.store())
+    with common.databases() as databases:
+        if databases.several:
+            raise typer.BadParameter(
+                f"a script is for one database: name it, one of {', '.join(databases.names)}", param_hint="--database"
+            )
+        text = schema_script(databases.store(databases.names[0]))
     if common.as_json:
         print_json({"script": text})
     else:
@@ -74,16 +81,48 @@ def script(
 def version(
     ctx: typer.Context, config: ConfigOption = None, database: DatabaseOption = None, as_json: JsonOption = False
 ) -> None:
-    """Print the version of the database's schema. Exit code 1 when nothing is installed."""
+    """Print the version of the schema of the database, or of each. Exit code 1 when nothing is installed."""
     common = Common.of(ctx, config, database, as_json)
-    from chokaq.cli.output import print_json
     from chokaq.operations.schema import schema_version
 
-    store = common.store()
-    found = schema_version(store)
-    if common.as_json:
-        print_json({"version": found, "database": store.url})
-    else:
-        typer.echo("nothing is installed" if found is None else str(found))
-    if found is None:
-        raise typer.Exit(Exit.PROBLEM)
+    def one(store: "Store") -> tuple[dict[str, object], list[str], bool]:
+        found = schema_version(store)
+        text = "nothing is installed" if found is None else str(found)
+        return {"version": found, "database": store.url}, [text], found is not None
+
+    _each(common, one)
+
+
+def _each(common: Common, one: "Callable[[Store], tuple[dict[str, object], list[str], bool]]") -> None:
+    """Do `one` to every database: what to print (as JSON, and in lines), and whether it is as it should be.
+
+    One that fails does not keep the others from their turn. Exit code 1 when one is not as it should be.
+    """
+    from chokaq.cli.guard import exit_code, explain
+    from chokaq.cli.output import print_json
+    from chokaq.store.errors import StoreError
+
+    told: dict[str, object] = {}
+    code = 0
+    with common.databases() as databases:
+        for name in databases.names:
+            try:
+                answer, lines, good = one(databases.store(name))
+            except StoreError as error:
+                if not databases.several:
+                    raise
+                error.database = name
+                message = explain(error, common)
+                told[name] = {"error": message}
+                code = max(code, exit_code(error) or Exit.PROBLEM)
+                sys.stderr.write(f"chokaq: {name}: {message}\n")
+                continue
+            told[name] = answer
+            code = max(code, Exit.OK if good else Exit.PROBLEM)
+            if not common.as_json:
+                for line in lines:
+                    typer.echo(f"{name}: {line}" if databases.several else line)
+        if common.as_json:
+            print_json({"databases": told} if databases.several else told[databases.names[0]])
+    if code:
+        raise typer.Exit(code)

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from chokaq.cli.options import ConfigOption, DatabaseOption, JsonOption
 
 if TYPE_CHECKING:
     from chokaq.operations import Status
+    from chokaq.store.errors import StoreError
 
 
 def register(program: typer.Typer) -> None:
@@ -36,7 +38,7 @@ def status(
     from chokaq.cli.output import console, print_json
 
     if common.as_json:
-        print_json(found)
+        print_json(found.as_json())
     else:
         out = console()
         out.print(_render(found, out.width))
@@ -44,11 +46,47 @@ def status(
         raise typer.Exit(Exit.PROBLEM)
 
 
-def _read(common: Common) -> "Status":
-    from chokaq.operations.status import read_status
+@dataclass(frozen=True)
+class _Found:
+    """What was read, of one database or of several."""
 
-    with common.connected() as (_store, session):
-        return read_status(session, common.settings())
+    statuses: "dict[str, Status]"
+    errors: "dict[str, StoreError]"
+    together: list[str]
+    """What is wrong beyond what each status says."""
+    several: bool
+
+    @property
+    def problems(self) -> list[str]:
+        """Everything that is wrong."""
+        return [*self.together, *self._told("problems")]
+
+    @property
+    def notes(self) -> list[str]:
+        """What somebody decided and may have forgotten."""
+        return self._told("notes")
+
+    def placed(self, what: str) -> list[tuple[str, Any]]:
+        """The queues, workers or circuits, each with its database."""
+        return [(name, member) for name, status in self.statuses.items() for member in getattr(status, what)]
+
+    def as_json(self) -> Any:
+        """The status of the only database; or all by name, and what is wrong in any."""
+        if not self.several:
+            return next(iter(self.statuses.values()))
+        away = {name: {"unreachable": str(error)} for name, error in self.errors.items()}
+        return {"databases": {**self.statuses, **away}, "problems": self.problems}
+
+    def _told(self, what: str) -> list[str]:
+        return [f"{name}: {told}" if self.several else told for name, told in self.placed(what)]
+
+
+def _read(common: Common) -> _Found:
+    from chokaq.operations.status import read_statuses
+
+    with common.databases() as databases:
+        statuses, errors, together = read_statuses(databases, common.settings())
+        return _Found(statuses, errors, together, databases.several)
 
 
 def _watch(common: Common, interval: float) -> None:
@@ -70,7 +108,8 @@ def _watch(common: Common, interval: float) -> None:
         with suppress(KeyboardInterrupt):
             if common.as_json:
                 while not stop.is_set():
-                    print_json(_look(common))
+                    found = _look(common)
+                    print_json(found if isinstance(found, dict) else found.as_json())
                     stop.wait(interval)
                 return
             from rich.live import Live
@@ -88,7 +127,7 @@ def _watch(common: Common, interval: float) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def _look(common: Common) -> "Status | dict[str, str]":
+def _look(common: Common) -> "_Found | dict[str, str]":
     from chokaq.observe.redact import redact_text
     from chokaq.store.errors import StoreUnavailable
 
@@ -102,7 +141,7 @@ def _count(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _render(found: "Status", width: int) -> Any:
+def _render(found: _Found, width: int) -> Any:
     from rich.console import Group
     from rich.text import Text
 
@@ -111,12 +150,16 @@ def _render(found: "Status", width: int) -> Any:
 
     wide = width >= WIDE
     rows = []
-    for entry in found.queues:
+    queues, workers, circuits = (found.placed(what) for what in ("queues", "workers", "circuits"))
+    if found.several:
+        queues.sort(key=lambda pair: pair[1].queue.name)
+    for name, entry in queues:
         view, rates = entry.queue, entry.last_minute
         rare = (number(rates.retried), number(view.succeeded_total), number(view.failed_total))
         rows.append(
             (
                 safe(view.name),
+                *((name,) if found.several else ()),
                 mode(view),
                 number(view.pending),
                 number(view.scheduled),
@@ -129,16 +172,18 @@ def _render(found: "Status", width: int) -> Any:
             )
         )
     more = (">retried/min", ">ok ever", ">failed ever") if wide else ()
-    columns = ("~queue", "mode", ">due", ">later", ">run", ">oldest", ">live", ">ok/min", ">failed/min", *more)
+    place = ("database",) if found.several else ()
+    columns = ("~queue", *place, "mode", ">due", ">later", ">run", ">oldest", ">live", ">ok/min", ">failed/min", *more)
     listing = table(columns, rows)
-    hosts = {worker.host for worker in found.workers}
-    children = sum(1 for worker in found.workers if worker.queue)
-    running = sum(worker.figures.running for worker in found.workers)
-    parts: list[Any] = [listing if found.queues else Text("No queues yet: none was served, set, or given a job.")]
-    if found.circuits:
+    hosts = {worker.host for _, worker in workers}
+    children = sum(1 for _, worker in workers if worker.queue)
+    running = sum(worker.figures.running for _, worker in workers)
+    parts: list[Any] = [listing if queues else Text("No queues yet: none was served, set, or given a job.")]
+    if circuits:
         from chokaq.cli.circuits import circuit_table
 
-        parts += [Text(), circuit_table(found.circuits, width)]
+        places = [name for name, _ in circuits] if found.several else None
+        parts += [Text(), circuit_table([circuit for _, circuit in circuits], width, places)]
     parts.append(
         Text(f"\n{_count(children, 'worker')} on {_count(len(hosts), 'host')}, {_count(running, 'job')} running.")
     )

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from chokaq.store.records import Attempt, AuditEntry, JobView, Page
 
 
-def print_page(out: "Console", page: "Page", pillar: Pillar) -> None:
-    """A page of jobs; more columns when there is room. In the DLQ the error, elsewhere who runs it and how long it took."""
+def print_page(out: "Console", page: "Page", pillar: Pillar, places: "Sequence[str] | None" = None) -> None:
+    """A page of jobs; more columns when there is room. In the DLQ the error, elsewhere who runs it and how long it took.
+
+    `places`: the database of each, where there are several.
+    """
     from chokaq.cli.output import WIDE, age, safe, span, state, table
 
     if not page.jobs:
@@ -23,13 +26,16 @@ def print_page(out: "Console", page: "Page", pillar: Pillar) -> None:
         return
     stopped, now = pillar == Pillar.DLQ, datetime.now(UTC)
     columns = ["id", "state", *(("~why",) if stopped else ()), "~queue", "~type", ">tries"]
+    if places is not None:
+        columns.insert(1, "database")
     if out.width >= WIDE:
         columns += (">prio", "~tags", "~error") if stopped else ("worker", ">prio", ">took", "~tags")
     columns.append("when")
     rows = []
-    for job in page.jobs:
+    for index, job in enumerate(page.jobs):
         cells = {
             "id": job.id,
+            "database": "" if places is None else places[index],
             "state": state(job.status) if stopped else job_state(job, state(job.status)),
             "~why": "" if job.failure_reason is None else job.failure_reason.label,
             "~queue": safe(job.queue),
@@ -62,8 +68,8 @@ def job_state(job: "JobView", shown: str) -> str:
     return shown
 
 
-def print_facts(out: "Console", job: "JobView", *, pretty: bool = False) -> None:
-    """Everything about one job. `pretty`: the payload over several lines."""
+def print_facts(out: "Console", job: "JobView", *, pretty: bool = False, place: str | None = None) -> None:
+    """Everything about one job. `pretty`: the payload over several lines; `place`: its database, where there are several."""
     from rich.table import Table
 
     from chokaq.cli.output import age, local, safe, span, state
@@ -79,6 +85,8 @@ def print_facts(out: "Console", job: "JobView", *, pretty: bool = False) -> None
 
     facts.add_row("job", job.id)
     facts.add_row("state", f"{job_state(job, state(job.status))} in {job.pillar.value}")
+    if place is not None:
+        facts.add_row("database", place)
     facts.add_row("queue", safe(job.queue))
     facts.add_row("type", safe(job.type_key))
     facts.add_row("priority", str(job.priority))
@@ -169,11 +177,11 @@ def print_text(out: "Console", text: str) -> None:
     out.print(_lines(text), soft_wrap=True)
 
 
-def job_json(detail: "JobDetail | StoppedJob") -> Any:
-    """A job with its history as an object; the JSON in it embedded as it is stored."""
+def job_json(detail: "JobDetail | StoppedJob", place: str | None = None) -> Any:
+    """A job with its history as an object; the JSON in it embedded as it is stored. `place`: as for `print_facts`."""
     from chokaq.cli.output import embed, plain
 
-    answer = plain(detail)
+    answer = plain(detail) | ({} if place is None else {"database": place})
     answer["job"]["payload"] = embed(detail.job.payload)
     answer["job"]["headers"] = embed(detail.job.headers)
     answer["audit"] = audit_json(detail.audit)

@@ -52,7 +52,13 @@ def worker(
         from chokaq.config.describe import ApplicationError
         from chokaq.observe.log import configure_logging
 
-        common.load()
+        loaded = common.load()
+        if common.database and any(path.startswith("databases.") for path in loaded.origins):
+            raise typer.BadParameter(
+                "the configuration names several databases, and a worker serves its queues where they live: leave this out "
+                "(--queue serves a part of the queues)",
+                param_hint="--database",
+            )
         try:
             settings = load_worker_settings(common.config, common.environ)
         except ApplicationError as error:

@@ -1,11 +1,16 @@
 """`chokaq workers list | drain`: the processes that work. Bare, it lists them."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chokaq.cli.common import Common, who
 from chokaq.cli.options import ActorOption, ConfigOption, DatabaseOption, JsonOption, ReasonOption
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from chokaq.store.records import WorkerView
 
 EndedOption = Annotated[bool, typer.Option("--ended", help="Also those that ended within the last week.")]
 
@@ -60,30 +65,41 @@ def drain(
     common = Common.of(ctx, config, database, as_json)
     from chokaq.cli.answers import report
     from chokaq.operations.repair import Repaired
-    from chokaq.operations.workers import check_workers, drain_worker
+    from chokaq.operations.workers import check_workers, drain_workers
 
     operator, wanted = who(actor, reason), check_workers(worker_ids)
-    with common.connected() as (_store, session):
-        answers = [drain_worker(session, worker_id, operator) for worker_id in wanted]
+    with common.databases() as databases:
+        answers = drain_workers(databases, wanted, operator)
     report(common, Repaired(answers), "told to drain", listed="workers")
 
 
 def _list(common: Common, ended: bool) -> None:
-    from chokaq.cli.output import WIDE, console, local, number, print_json, safe, span, table
+    from chokaq.cli.output import console, print_json, with_places
+    from chokaq.cli.places import telling_of
+    from chokaq.operations.databases import placed
     from chokaq.operations.workers import list_workers
 
-    with common.connected() as (_store, session):
-        views = list_workers(session, ended=ended)
-    if common.as_json:
-        print_json({"workers": views})
-        return
-    out = console()
+    with common.databases() as databases:
+        answers, errors = databases.heard(lambda opened: list_workers(opened.session, ended=ended))
+        pairs = placed(answers)
+        places = [name for name, _ in pairs] if databases.several else None
+    views = [view for _, view in pairs]
+    with telling_of(common, errors) as more:
+        if common.as_json:
+            print_json({"workers": with_places(views, places), **more})
+        else:
+            _print(console(), views, places)
+
+
+def _print(out: "Console", views: "list[WorkerView]", places: list[str] | None) -> None:
+    from chokaq.cli.output import WIDE, local, number, safe, span, table
+
     if not views:
         out.print("No workers: start one with `chokaq worker`.")
         return
     wide = out.width >= WIDE
     rows = []
-    for view in views:
+    for index, view in enumerate(views):
         figures = view.figures
         rare = (
             number(figures.buffered),
@@ -95,6 +111,7 @@ def _list(common: Common, ended: bool) -> None:
             (
                 view.worker_id,
                 safe(view.queue) or "[dim]maintenance[/]",
+                *(() if places is None else (places[index],)),
                 safe(view.host),
                 str(view.pid),
                 f"{figures.running}/{view.max_workers}" if view.queue else "-",
@@ -103,4 +120,5 @@ def _list(common: Common, ended: bool) -> None:
             )
         )
     more = (">buffer", ">lag", ">memory", "started") if wide else ()
-    out.print(table(("worker", "~queue", "~host", ">pid", ">run", "seen", *more), rows))
+    place = () if places is None else ("database",)
+    out.print(table(("worker", "~queue", *place, "~host", ">pid", ">run", "seen", *more), rows))

@@ -40,8 +40,8 @@ def read_databases(reader: Reader, value: object) -> dict[str, dict[str, Any]]:
     return found
 
 
-def refuse_both(reader: Reader, environ: Mapping[str, str]) -> bool:
-    """With `databases:` nothing else may name a database. Always False: no variable wins over a file that names several.
+def one_or_several(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
+    """With `databases:` nothing else may name a database; the environment without the variable that would.
 
     The file may use $CHOKAQ_DATABASE_URL itself (`main: ${CHOKAQ_DATABASE_URL}`): that is no second word on the matter.
     """
@@ -57,7 +57,7 @@ def refuse_both(reader: Reader, environ: Mapping[str, str]) -> bool:
             f"(`main: ${{{DATABASE_URL}}}`)"
         )
         reader.problems.append(Problem(f"${DATABASE_URL}", message))
-    return False
+    return {name: value for name, value in environ.items() if name != DATABASE_URL}
 
 
 def read_place(reader: Reader, queue: str, name: str | None, known: Collection[str]) -> str | None:

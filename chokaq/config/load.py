@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from chokaq.config.combinations import check_combinations
-from chokaq.config.databases import read_database, read_databases, read_place, refuse_both
+from chokaq.config.databases import one_or_several, read_database, read_databases, read_place
 from chokaq.config.document import Document
 from chokaq.config.errors import ConfigError, Problem
 from chokaq.config.reader import Reader, is_broken
@@ -66,15 +66,17 @@ def load_settings(path: Path | None = None, environ: Mapping[str, str] | None = 
     return load(path, environ).settings
 
 
-def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
-    """As `load_settings`, with the origin of every option."""
+def load(path: Path | None = None, environ: Mapping[str, str] | None = None, *, database: str | None = None) -> Loaded:
+    """As `load_settings`, with the origin of every option. `database`: a URL instead of all databases that the file names."""
     environ = os.environ if environ is None else environ
+    if database is not None:
+        environ = {**environ, DATABASE_URL: database}
     file = find_file(path, environ)
     text = "" if file is None else _read(file)
     source = DEFAULT_FILE if file is None else file.name
     folder = Path.cwd() if file is None else file.parent
     reader = Reader(Document(text, str(file or source)), environ, folder, source)
-    settings = _settings(reader, environ, file)
+    settings = _settings(reader, environ, file, alone=database is not None)
     if not reader.problems:
         reader.problems += check_combinations(settings)
     if reader.problems:
@@ -126,14 +128,16 @@ def _read(file: Path) -> str:
         raise ConfigError(f"is not UTF-8 text (byte {error.start})", str(file)) from None
 
 
-def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None) -> Settings:
+def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None, *, alone: bool) -> Settings:
+    """`alone`: the variable of the one database stands for all that the file names."""
     tree = reader.document.tree
     top = reader.section((), tree, TOP, besides=SECTIONS)
     database = read_database(reader, ("database",), tree.get("database"))
     several = read_databases(reader, tree.get("databases"))
-    overridden = refuse_both(reader, environ) if several else bool(environ.get(DATABASE_URL))
+    if several and not alone:
+        environ = one_or_several(reader, environ)
     for variable, place in ENVIRONMENT.items():
-        if environ.get(variable) and (overridden or variable != DATABASE_URL):
+        if environ.get(variable):
             value = reader.environment(variable, place, DATABASE["url"] if place[0] == "database" else TOP[place[-1]])
             if not is_broken(value):
                 (database if place[0] == "database" else top)[place[-1]] = value
@@ -163,7 +167,7 @@ def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None) -> 
         deck=_deck(reader, tree.get("deck")),
         source=file,
     )
-    return settings.at(settings.default_database)
+    return settings.only(settings.database) if alone else settings.at(settings.default_database)
 
 
 def _deck(reader: Reader, value: object) -> DeckSettings:

@@ -5,6 +5,7 @@ from chokaq.operations.audit import AuditPage, list_audit
 from chokaq.operations.circuits import CircuitStatus, force_circuit, list_circuits
 from chokaq.operations.confirm import Action, Confirmation, confirm_jobs, confirm_queue
 from chokaq.operations.connect import connected, doorbell, find_store
+from chokaq.operations.databases import Databases, Opened
 from chokaq.operations.edits import PayloadCheck, check_edits, edit_job
 from chokaq.operations.errors import NotAllowed, OperationError
 from chokaq.operations.filters import dlq_filter, job_filter
@@ -31,8 +32,10 @@ __all__ = [
     "By",
     "CircuitStatus",
     "Confirmation",
+    "Databases",
     "JobDetail",
     "NotAllowed",
+    "Opened",
     "OperationError",
     "PayloadCheck",
     "Preview",

@@ -1,7 +1,7 @@
 """Looking at jobs, and cancelling them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -73,6 +73,32 @@ def list_jobs(session: Session, where: JobFilter, limit: int = 50, after: str | 
     return _page(session, where, limit, after, bound=where)
 
 
+class PlacedPage(msgspec.Struct, frozen=True):
+    """One page of a list over several databases, newest first."""
+
+    jobs: list[tuple[str, JobView]]
+    """Each with the name of its database."""
+    after: str | None
+
+
+def merge_pages(pages: Mapping[str, Page], limit: int, bound: object) -> PlacedPage:
+    """Pages of the same list (`bound`: its filter, as its cursors know it) out of several databases, as one of `limit` jobs.
+
+    Its cursor is one for all of them: they were and will be asked for what lies behind the same id.
+    """
+    jobs = [(name, job) for name, page in pages.items() for job in page.jobs]
+    jobs.sort(key=lambda placed: placed[1].id, reverse=True)
+    more = len(jobs) > limit or any(page.after is not None for page in pages.values())
+    shown = jobs[:limit]
+    return PlacedPage(shown, cursor_of("jobs", bound, shown[-1][1].id) if more and shown else None)
+
+
+def bound_of(where: DlqFilter, older_than: float | None) -> object:
+    """What a cursor of a list of the DLQ is bound to (see `list_stopped`)."""
+    shown = JobFilter(pillar=Pillar.DLQ, **msgspec.structs.asdict(where))
+    return shown if older_than is None else [msgspec.structs.replace(shown, failed_until=None), older_than]
+
+
 def list_stopped(
     session: Session, where: DlqFilter, limit: int = 50, after: str | None = None, *, older_than: float | None = None
 ) -> Page:
@@ -82,8 +108,7 @@ def list_stopped(
     instant moves on from page to page. A search looks at the newest 10,000 jobs (by id) that fit the rest of the filter.
     """
     shown = JobFilter(pillar=Pillar.DLQ, **msgspec.structs.asdict(where))
-    bound = shown if older_than is None else [msgspec.structs.replace(shown, failed_until=None), older_than]
-    return _page(session, shown, limit, after, bound=bound)
+    return _page(session, shown, limit, after, bound=bound_of(where, older_than))
 
 
 def _page(session: Session, where: JobFilter, limit: int, after: str | None, *, bound: object) -> Page:

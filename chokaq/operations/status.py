@@ -6,6 +6,8 @@ from chokaq.config.settings import Settings
 from chokaq.lifecycle.circuit import CircuitState
 from chokaq.lifecycle.states import Outcome
 from chokaq.operations.circuits import CircuitStatus, circuit_notes, list_circuits
+from chokaq.operations.databases import Databases
+from chokaq.store.errors import StoreError
 from chokaq.store.protocol import Session
 from chokaq.store.records import Bucket, QueueView, WorkerView
 
@@ -66,6 +68,25 @@ def read_status(session: Session, settings: Settings | None = None) -> Status:
     broken, forced = circuit_notes(circuits)
     found = [*problems(queues, workers, settings), *broken]
     return Status(queues, workers, found, [*notes(queues), *forced], circuits)
+
+
+def read_statuses(
+    databases: Databases, settings: Settings
+) -> tuple[dict[str, Status], dict[str, StoreError], list[str]]:
+    """The status of each database by name, the errors of those that do not answer, and what is wrong with them together.
+
+    Among that: jobs that stand in another database than their queue lives in (it was moved), where no worker looks for them.
+    """
+    found, errors = databases.heard(lambda opened: read_status(opened.session, settings))
+    told = [f"The database {name} does not answer: {error}" for name, error in errors.items()]
+    for name, status in found.items():
+        told += [
+            f"The queue {entry.queue.name} lives in the database {home}, but {name} holds {_jobs(entry.held)} of it: "
+            "no worker with this configuration runs them. docs/databases.md tells how a queue is moved."
+            for entry in status.queues
+            if entry.held and (home := settings.places.get(entry.queue.name, name)) != name
+        ]
+    return found, errors, told
 
 
 def problems(queues: list[QueueStatus], workers: list[WorkerView], settings: Settings | None = None) -> list[str]:

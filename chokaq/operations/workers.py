@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from chokaq.jobs.ids import new_id
 from chokaq.operations.actor import By, require_operator
+from chokaq.operations.databases import Databases
 from chokaq.operations.errors import OperationError
 from chokaq.operations.jobs import check_id
+from chokaq.store.errors import StoreError
 from chokaq.store.protocol import Session
 from chokaq.store.records import WorkerView
 from chokaq.store.repairs import RepairAnswer
@@ -24,6 +26,28 @@ def check_workers(worker_ids: Sequence[str]) -> list[str]:
     if not 1 <= len(distinct) <= MAX_WORKERS:
         raise OperationError(f"drain 1 to {MAX_WORKERS} workers at a time, not {len(distinct):,}")
     return distinct
+
+
+def drain_workers(databases: Databases, worker_ids: Sequence[str], who: By) -> list[RepairAnswer]:
+    """As `drain_worker`, for workers of whichever database: each is looked for. Raises a StoreError when one that was not found
+    may be in a database that does not answer."""
+    require_operator(who)
+    return [_drain(databases, worker_id, who) for worker_id in worker_ids]
+
+
+def _drain(databases: Databases, worker_id: str, who: By) -> RepairAnswer:
+    failed: StoreError | None = None
+    for name in databases.names:
+        try:
+            answer = databases.run(name, lambda opened: drain_worker(opened.session, worker_id, who))
+        except StoreError as error:
+            failed = failed or error
+            continue
+        if answer.result != "unknown":
+            return answer
+    if failed is not None:
+        raise failed
+    return answer
 
 
 def drain_worker(session: Session, worker_id: str, who: By) -> RepairAnswer:

@@ -4,6 +4,9 @@
 class StoreError(Exception):
     """Base of every error a store raises. Messages never contain a password."""
 
+    database: str | None = None
+    """The name of the database in the configuration, where somebody who knows it has said so."""
+
 
 class StoreUnavailable(StoreError):
     """The store cannot be reached or gave up for a passing reason (deadlock victim, timeout, restart): call again.
