@@ -44,9 +44,8 @@ def deck(
     common = Common.of(ctx, config, database)
     loaded = common.load()
     settings = loaded.settings
-    if common.database and not common.url:
-        settings = settings.at(common.database)
-    given = {name: value for name, value in {"host": host, "port": port}.items() if value is not None}
+    chosen = {"host": host, "port": port, "database": None if common.url else common.database}
+    given = {name: value for name, value in chosen.items() if value is not None}
     settings = msgspec.structs.replace(settings, deck=msgspec.structs.replace(settings.deck, **given))
     loaded.origins.update({f"deck.{name}": f"--{name}" for name in given})
     configure_logging(log_level or settings.log_level, log_format or settings.log_format)

@@ -64,7 +64,7 @@ def explain(error: Exception, common: Common) -> str:
         from chokaq.store.url import redact
 
         settings = common.loaded.settings
-        name = error.database or common.database or settings.default_database
+        name = error.database or (None if common.url else common.database) or settings.default_database
         if name in settings.named_databases:
             path = ".".join((*settings.database_path(name), "url"))
             origin = common.loaded.origins.get(path, "default")

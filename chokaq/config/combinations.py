@@ -25,7 +25,7 @@ def check_combinations(settings: Settings) -> list[Problem]:
     if supervisor.respawn_max < supervisor.respawn_min:
         place = ("supervisor", "respawn_max")
         problems.append(_below(place, supervisor.respawn_max, "respawn_min", supervisor.respawn_min))
-    return problems + _idempotency(settings) + _deck(settings.deck) + _databases(settings)
+    return problems + _idempotency(settings) + _deck(settings.deck) + _databases(settings) + _shown(settings)
 
 
 def exposed(deck: DeckSettings) -> str | None:
@@ -112,6 +112,14 @@ def _database(database: DatabaseSettings, *, production: bool) -> str | None:
     if production and scheme == SQLITE:
         return "production: true refuses SQLite; name a SQL Server (mssql://…), or set production: false"
     return None
+
+
+def _shown(settings: Settings) -> list[Problem]:
+    name = settings.deck.database
+    if name is None or name in settings.databases:
+        return []
+    known = ", ".join(settings.databases) or "nobody: there is only one database"
+    return [Problem("deck.database", f"there is no database {name!r}; `databases:` names {known}")]
 
 
 def _same(settings: Settings) -> list[Problem]:

@@ -114,6 +114,7 @@ DECK: Section = {
     "enabled": flag(),
     "host": text("a host name or an address", lambda value: bool(re.fullmatch(r"[A-Za-z0-9_.:\-]{1,255}", value))),
     "port": integer(0, 65_535),
+    "database": text("the name of one of `databases:`", is_database_name).or_null(),
     "title": text("1 to 40 printable characters", lambda value: 0 < len(value.strip()) <= 40 and value.isprintable()),
     "token": text("32 to 200 printable ASCII characters", is_secret, secret=True).or_null(),
     "token_role": choice("viewer", "operator"),

@@ -189,6 +189,8 @@ class DeckSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The address it listens on. One beyond loopback needs users, a token or a proxy's header."""
     port: int = 8420
     """The port it listens on; 0: a free one, which is logged."""
+    database: str | None = None
+    """Of several databases the only one to show. None: all, each with a Deck of its own and a switch in the header."""
     title: str = "chokaq"
     """Stands in the header of every page, so that several Decks can be told apart."""
     users: dict[str, DeckUser] = {}
@@ -306,7 +308,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def only(self, database: DatabaseSettings) -> "Settings":
         """These settings with one database for every queue, instead of those they name."""
-        return msgspec.structs.replace(self, database=database, databases={}, places={})
+        deck = msgspec.structs.replace(self.deck, database=None)
+        return msgspec.structs.replace(self, database=database, databases={}, places={}, deck=deck)
 
     def queue(self, name: str) -> QueueSettings:
         """The settings of a queue: its own, or what `defaults:` make of one that the YAML does not name."""

@@ -5,6 +5,7 @@ JSON under `/api`. Each one is logged and kept for the operators.
 """
 
 import math
+import re
 from urllib.parse import quote, urlsplit
 
 import orjson
@@ -34,6 +35,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+_API = re.compile(r"(/db/[^/]+)?/api(/|$)")
 SIGN_IN, SIGN_OUT = "/login", "/logout"
 
 
@@ -139,7 +141,7 @@ class Gate:
         headers = {"retry-after": str(math.ceil(refused.wait))} if refused.wait else {}
         if status == 401:
             headers["www-authenticate"] = 'Bearer realm="chokaq"'
-        if path.startswith("/api"):
+        if _API.match(path):
             body = {"type": "about:blank", "title": _TITLES[status], "status": status, "detail": str(refused)}
             return Response(orjson.dumps(body), status, headers, media_type=PROBLEM)
         if navigates and status == 401 and self._access.has_users:

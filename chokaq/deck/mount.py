@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def mount_deck(app: "ChokaQ", asgi_app: Any, path: str = "/chokaq") -> None:
     """See `ChokaQ.mount_deck`."""
     require_extra()
-    from chokaq.deck.desk import Desk
+    from chokaq.deck.desk import open_desks
     from chokaq.deck.site import build_site
+    from chokaq.operations.connect import find_store
     from chokaq.operations.contracts import check_by
 
     base = f"/{path.strip('/')}" if path.strip("/") else ""
@@ -25,7 +26,7 @@ def mount_deck(app: "ChokaQ", asgi_app: Any, path: str = "/chokaq") -> None:
         raise TypeError(
             f"The Deck is mounted in a FastAPI or Starlette application, not in a {type(asgi_app).__name__}"
         )
-    desk = Desk(with_origins(app.settings), app.store, base=base, check=check_by(app.registry))
+    desk = open_desks(with_origins(app.settings), base=base, check=check_by(app.registry), store=find_store)
     site = build_site(desk)
     asgi_app.mount(base, site)
     outer = asgi_app.router.lifespan_context

@@ -1,6 +1,6 @@
 """Everything pages and the API may ask. Answers are shared between all who ask the same within a second."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Literal, TypeVar
 
@@ -54,14 +54,23 @@ class Reads:
     database is away: keep what you show; `live.state` says since when)."""
 
     def __init__(
-        self, loaded: Loaded, lanes: Lanes, live: Live, refusals: Callable[[], list[Refusal]], *, types_known: bool
+        self,
+        loaded: Loaded,
+        lanes: Lanes,
+        live: Live,
+        refusals: Callable[[], list[Refusal]],
+        *,
+        types_known: bool,
+        elsewhere: Callable[[str], Awaitable[str | None]],
     ) -> None:
+        """`elsewhere`: the name of another database that holds a job."""
         self._loaded = loaded
         self._settings = loaded.settings
         self._lanes = lanes
         self._live = live
         self._refusals = refusals
         self._types_known = types_known
+        self._elsewhere = elsewhere
         self._shared = Shared()
         self._last: dict[tuple[str | None, int], Series] = {}
         live.on_change(self._changed)
@@ -93,12 +102,18 @@ class Reads:
     async def job(self, job_id: str) -> JobPage:
         """Everything about a job."""
         wanted = check_id(job_id)
-        return await self._ask(
-            ("job", wanted),
-            lambda session: read_job(
-                session, wanted, self._settings, types_known=self._types_known, now=self._live.now()
-            ),
-        )
+        try:
+            return await self._ask(
+                ("job", wanted),
+                lambda session: read_job(
+                    session, wanted, self._settings, types_known=self._types_known, now=self._live.now()
+                ),
+            )
+        except UnknownJob as error:
+            other = await self._elsewhere(wanted)
+            if other is None:
+                raise
+            raise UnknownJob(f"{error}. The database {other} holds it: choose that one above") from None
 
     async def payload(self, job_id: str) -> str:
         """The whole payload, as stored."""

@@ -11,7 +11,7 @@ import uvicorn
 from chokaq.config.combinations import exposed
 from chokaq.config.errors import ConfigError, Problem
 from chokaq.config.load import Loaded
-from chokaq.deck.desk import Desk
+from chokaq.deck.desk import open_desks
 from chokaq.deck.site import build_site
 from chokaq.operations.connect import find_store
 from chokaq.operations.contracts import check_apart
@@ -45,11 +45,10 @@ def serve(loaded: Loaded, *, ready: Callable[[], None] = lambda: None) -> None:
     told = exposed(settings.deck)
     if told is not None:
         raise ConfigError([Problem("deck.host", told)], None if settings.source is None else str(settings.source))
-    store = find_store(settings.database)
+    desk = open_desks(loaded, check=check_apart(settings), store=find_store)
     listening = _listen(settings.deck.host, settings.deck.port)
     if not settings.deck.has_authentication:
         log.warning("deck_open", problem="nobody has to sign in: whoever reaches this port on this host is an operator")
-    desk = Desk(loaded, store, check=check_apart(settings))
     config: dict[str, Any] = {
         "log_config": None,
         "access_log": False,

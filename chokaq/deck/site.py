@@ -17,18 +17,20 @@ from chokaq.deck.gate import Gate
 
 
 def build_site(desk: Desk, *, pages: bool = True) -> FastAPI:
-    """An ASGI application to serve, or to mount at `desk.base`. Once per process: the pages' library is one per process.
+    """An ASGI application to serve, or to mount at `desk.root`. Once per process: the pages' library is one per process.
 
-    `pages` False: the API alone (`/api`).
+    `desk`: the first of its desks. `pages` False: the API alone (`/api`, and `/db/NAME/api` of further databases).
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await desk.start()
+        for one in desk.desks:
+            await one.start()
         try:
             yield
         finally:
-            await desk.stop()
+            for one in desk.desks:
+                await one.stop()
 
     site = FastAPI(
         title=f"The Deck of {desk.settings.deck.title}",
@@ -36,12 +38,13 @@ def build_site(desk: Desk, *, pages: bool = True) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        middleware=[Middleware(Gate, access=desk.access, settings=desk.settings.deck, base=desk.base)],
+        middleware=[Middleware(Gate, access=desk.access, settings=desk.settings.deck, base=desk.root)],
     )
     site.add_exception_handler(HTTPException, _not_here)
-    site.router.routes.extend(signin.routes(desk.access, desk.settings.deck, desk.base))
+    site.router.routes.extend(signin.routes(desk.access, desk.settings.deck, desk.root))
     site.router.routes.append(Route("/favicon.ico", _no_icon))
-    site.mount("/api", build_api(desk))
+    for one in desk.desks:
+        site.mount(f"{one.base.removeprefix(one.root)}/api", build_api(one))
     if pages:
         _add_pages(site, desk)
     return site
@@ -52,7 +55,9 @@ def _add_pages(site: FastAPI, desk: Desk) -> None:
 
     from chokaq.deck import pages, theme
 
-    pages.register(desk)
+    pages.install()
+    for one in desk.desks:
+        pages.register(one)
     ui.run_with(site, mount_path="/", **theme.RUN_OPTIONS)
 
 

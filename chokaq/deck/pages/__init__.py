@@ -1,5 +1,5 @@
-"""The pages. `register(desk)` once, before `ui.run_with(app, mount_path=desk.base or "/", **chokaq.deck.theme.RUN_OPTIONS)`."""
+"""The pages. `install()` once, `register(desk)` for each desk; then `ui.run_with(app, mount_path="/", **theme.RUN_OPTIONS)`."""
 
-from chokaq.deck.pages.routes import register
+from chokaq.deck.pages.routes import install, register
 
-__all__ = ["register"]
+__all__ = ["install", "register"]

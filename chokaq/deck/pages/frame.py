@@ -16,8 +16,8 @@ PAGES = (
 )
 
 
-def top(desk: Desk, user: User, here: str, state: State) -> list[Node]:
-    """The bar on top of every page."""
+def top(desk: Desk, user: User, here: str, state: State, path: str = "/") -> list[Node]:
+    """The bar on top of every page. `path`: of the page, below that of its desk."""
     entries = [
         link(f"{desk.base}{path}", words, aria_current="page" if name == here else None) for name, path, words in PAGES
     ]
@@ -35,6 +35,7 @@ def top(desk: Desk, user: User, here: str, state: State) -> list[Node]:
                 else None,
                 freshness(state),
                 el("span.database", _short(desk.database), title=f"The jobs live in {desk.database}"),
+                _databases(desk, path),
                 el("span.who", user.name, el("span.faint", " viewer") if not user.may_change else None, title=role),
                 el(
                     "button.btn.quiet.theme",
@@ -76,10 +77,30 @@ def banner(state: State) -> list[Node]:
     ]
 
 
+def _databases(desk: Desk, path: str) -> Node:
+    """Of several databases the one that is shown, and the way to the same page of the others."""
+    if not desk.settings.several:
+        return None
+    entries = [
+        link(
+            f"{one.base}{path}",
+            one.name,
+            aria_current="true" if one is desk else None,
+            title=f"What you see is the database {one.name} alone ({one.database})" if one is desk else one.database,
+        )
+        for one in desk.desks
+    ]
+    missing = desk.left_out
+    if missing:
+        told = f"Not shown by this Deck: {', '.join(missing)}"
+        entries.append(el("span.faint", f"1 of {len(missing) + len(desk.desks)}", title=told))
+    return el("nav.databases", el("span.faint", "database"), *entries, aria_label="Databases")
+
+
 def _leave(desk: Desk, user: User) -> Node:
     if user.until is None:
         return None
-    return el("form", el("button.btn.quiet", "Sign out", type="submit"), method="post", action=f"{desk.base}/logout")
+    return el("form", el("button.btn.quiet", "Sign out", type="submit"), method="post", action=f"{desk.root}/logout")
 
 
 def _short(database: str) -> str:

@@ -22,19 +22,24 @@ PATIENCE = 30.0
 """Seconds to build a page; its data may come later."""
 
 
-def register(desk: Desk) -> None:
-    """Tell NiceGUI about the pages of this desk. Call it once, before the first request."""
+def install() -> None:
+    """Tell NiceGUI about the files of the pages. Call it once, before the first request."""
     app.add_static_files(theme.ROUTE, theme.FILES, max_cache_age=86_400)
 
-    @ui.page("/", response_timeout=PATIENCE)
+
+def register(desk: Desk) -> None:
+    """Tell NiceGUI about the pages of this desk. Call it once for each, before the first request."""
+    below = desk.base.removeprefix(desk.root)
+
+    @ui.page(f"{below}/", response_timeout=PATIENCE)
     async def overview(request: Request) -> None:
         await overview_page(Screen(desk, request, "Overview", "overview"), request.query_params.get("span", "hour"))
 
-    @ui.page("/queues", response_timeout=PATIENCE)
+    @ui.page(f"{below}/queues", response_timeout=PATIENCE)
     async def queues(request: Request) -> None:
         await QueuesPage(Screen(desk, request, "Queues", "queues")).open()
 
-    @ui.page("/jobs", response_timeout=PATIENCE)
+    @ui.page(f"{below}/jobs", response_timeout=PATIENCE)
     async def jobs(request: Request) -> None:
         screen = Screen(desk, request, "Jobs", "jobs")
         try:
@@ -47,24 +52,24 @@ def register(desk: Desk) -> None:
             return
         await page.open()
 
-    @ui.page("/jobs/{job_id}", response_timeout=PATIENCE)
+    @ui.page(f"{below}/jobs/{{job_id}}", response_timeout=PATIENCE)
     async def job(request: Request, job_id: str) -> None:
         await JobScreen(Screen(desk, request, f"Job {job_id[-6:]}", "jobs"), job_id).open()
 
-    @ui.page("/workers", response_timeout=PATIENCE)
+    @ui.page(f"{below}/workers", response_timeout=PATIENCE)
     async def workers(request: Request) -> None:
         await WorkersPage(
             Screen(desk, request, "Workers", "workers"), ended=bool(request.query_params.get("ended"))
         ).open()
 
-    @ui.page("/circuits", response_timeout=PATIENCE)
+    @ui.page(f"{below}/circuits", response_timeout=PATIENCE)
     async def circuits(request: Request) -> None:
         await CircuitsPage(Screen(desk, request, "Circuits", "circuits")).open()
 
-    @ui.page("/audit", response_timeout=PATIENCE)
+    @ui.page(f"{below}/audit", response_timeout=PATIENCE)
     async def audit(request: Request) -> None:
         await AuditScreen(Screen(desk, request, "Audit", "audit"), dict(request.query_params)).open()
 
-    @ui.page("/settings", response_timeout=PATIENCE)
+    @ui.page(f"{below}/settings", response_timeout=PATIENCE)
     async def settings(request: Request) -> None:
         await SettingsPage(Screen(desk, request, "Settings", "settings")).open()

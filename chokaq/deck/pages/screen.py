@@ -37,10 +37,12 @@ class Screen:
         self.desk, self.user = desk, user_of(request)
         self.client = ui.context.client
         self._title, self._here = title, here
+        # Below the desk, and without the query: filters and cursors mean nothing in another database.
+        self._path = request.url.path.removeprefix(desk.base) or "/"
         self._acts: dict[str, Handler] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         ui.page_title(f"{title} · {desk.settings.deck.title}")
-        ui.add_head_html(_head(desk.base))
+        ui.add_head_html(_head(desk.root, desk.base))
         self._top = Fragment(self.act)
         self._banner = Fragment(self.act)
         self.main = ui.element("main").props("id=main tabindex=-1")
@@ -90,7 +92,7 @@ class Screen:
     def show_state(self) -> None:
         """Say who looks, at what, and whether it is fresh."""
         state = self.desk.live.state
-        self._top.show(*top(self.desk, self.user, self._here, state))
+        self._top.show(*top(self.desk, self.user, self._here, state, self._path))
         self._banner.show(*banner(state))
         self.main.classes(add="stale" if state.stale_since else "", remove="" if state.stale_since else "stale")
 
@@ -115,7 +117,7 @@ class Screen:
         if not self.desk.access.is_over(self.user):
             return False
         with self.overlay:
-            ui.navigate.to(self.url("/login"))
+            ui.navigate.to(f"{self.desk.root}/login")
         return True
 
     def tell(self, text: str, *, bad: bool = False) -> None:
@@ -160,8 +162,8 @@ async def attempt(handler: Handler, value: object) -> str | None:
     return None
 
 
-def _head(base: str) -> str:
-    style, script = (f"{base}{theme.ROUTE}/{name}?v={theme.version(name)}" for name in ("deck.css", "deck.js"))
+def _head(root: str, base: str) -> str:
+    style, script = (f"{root}{theme.ROUTE}/{name}?v={theme.version(name)}" for name in ("deck.css", "deck.js"))
     now = round(time.time() * 1_000)
     return (
         f'<script>window.chokaqSkew={now}-Date.now();window.chokaqBase="{base}";</script>'

@@ -8,11 +8,12 @@ from typing import Any
 from chokaq import ChokaQ, JobContext
 
 app = ChokaQ()
-for name in ("quick", "wait", "block", "block_once", "die", "leave", "memory"):
+for name in ("quick", "pass_on", "wait", "block", "block_once", "die", "leave", "memory"):
     app.job(f"work.{name}", dict, queue="work")
 app.job("work.frail", dict, queue="work", on_crash="retry", crash_limit=5, retry_base_delay=0.01, retry_jitter=0.0)
 app.job("work.block_briefly", dict, queue="work", execution_timeout=1.0)
 app.job("other.quick", dict, queue="other")
+app.job("other.wait", dict, queue="other")
 
 
 def note(ctx: JobContext) -> None:
@@ -32,7 +33,15 @@ async def other_quick(job: dict[str, Any], ctx: JobContext) -> None:
     note(ctx)
 
 
+@app.handler("work.pass_on")
+async def pass_on(job: dict[str, Any], ctx: JobContext) -> None:
+    """Enqueue what the job says, from inside a child."""
+    note(ctx)
+    await app.enqueue(job["type"], {"after": ctx.id})
+
+
 @app.handler("work.wait")
+@app.handler("other.wait")
 async def wait(job: dict[str, Any], ctx: JobContext) -> None:
     """Until a file appears."""
     note(ctx)
