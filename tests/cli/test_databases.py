@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from chokaq.config import Loaded
 from chokaq.lifecycle.states import FailureReason, JobStatus
 from chokaq.store.open import open_store
 from chokaq.store.options import DatabaseSettings
@@ -124,6 +125,17 @@ def test_a_url_stands_for_all_of_them(cli: Cli, folder: Path) -> None:
 def test_a_worker_serves_its_queues_where_they_live(cli: Cli, database: str) -> None:
     told = cli("worker", "--app", "no.such:app", "--database", database, code=2).err
     assert "names several databases" in " ".join(told.replace("│", " ").split())
+
+
+def test_the_deck_shows_the_one_that_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[Loaded] = []
+    monkeypatch.setattr("chokaq.deck.program.run_deck", served.append)
+    cli("deck", "--database", "archive")
+    cli("deck")
+    cli("deck", "--database", "sqlite:///own.db")
+    assert [loaded.settings.deck.database for loaded in served] == ["archive", None, None]
+    assert served[0].origins["deck.database"] == "--database"
+    assert not served[2].settings.several
 
 
 def test_the_settings_of_each_are_shown(cli: Cli) -> None:

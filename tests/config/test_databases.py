@@ -66,6 +66,24 @@ def test_without_one_called_main_the_first_is_the_default() -> None:
     assert settings.places == {"a": "north", "b": "south"}
 
 
+def test_the_example_of_the_documentation_loads() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "databases.md").read_text()
+    settings = read(text.partition("```yaml\n")[2].partition("```")[0])
+    assert {queue: settings.database_name(queue) for queue in settings.queues} == {
+        "emails": "main",
+        "messages": "main",
+        "reports": "archive",
+    }
+
+
+def test_the_deck_shows_one_that_exists() -> None:
+    assert read(TWO + "deck: {database: archive}\n").deck.database == "archive"
+    assert problems(TWO + "deck: {database: x}\n") == [
+        "deck.database: there is no database 'x'; `databases:` names main, archive"
+    ]
+    assert problems("deck: {database: main}\n")[0].startswith("deck.database: there is no database 'main'")
+
+
 def test_database_alone_is_what_it_was(tmp_path: Path) -> None:
     settings = read("database: sqlite:///one.db\nqueues: {a: {}}\n")
     assert (settings.databases, settings.places, settings.several) == ({}, {}, False)
