@@ -82,6 +82,8 @@ def _list(common: Common, ended: bool) -> None:
     with common.databases() as databases:
         answers, errors = databases.heard(lambda opened: list_workers(opened.session, ended=ended))
         pairs = placed(answers)
+        if databases.several:
+            pairs.sort(key=lambda pair: pair[1].started_at, reverse=True)
         places = [name for name, _ in pairs] if databases.several else None
     views = [view for _, view in pairs]
     with telling_of(common, errors) as more:
