@@ -46,7 +46,8 @@ types:
 """
 
 _HEADINGS = {
-    "database": "Where the jobs live. Instead of the section a bare URL will do: `database: sqlite:///chokaq.db`.",
+    "database": "Where the jobs live. Instead of the section a bare URL will do: `database: sqlite:///chokaq.db`. For more than one, "
+    "`databases:` maps names to such sections, in place of `database:`. See [Several databases](databases.md).",
     "supervisor": "The parent process of a worker.",
     "maintenance": "The process that cleans up after dead workers and deletes old rows.",
     "envelope": "Limits of what may be enqueued.",
@@ -85,7 +86,8 @@ def page() -> str:
     """The whole page."""
     parts = [
         f"{GENERATED}\n\n{_INTRODUCTION}\n## At the top\n\n{_options(Part('', Settings, sections.TOP, Settings()))}",
-        _QUEUES + _options(Part("queues", QueueSettings, sections.QUEUE, QueueSettings(name=""))),
+        _QUEUES
+        + _options(Part("queues", QueueSettings, {**sections.QUEUE, **sections.QUEUE_ALONE}, QueueSettings(name=""))),
         _POLICY + _options(Part("policy", Policy, sections.POLICY, Policy())),
         *(_section(part) for part in _plain_sections()),
         _variables(),
