@@ -46,8 +46,8 @@ types:
 """
 
 _HEADINGS = {
-    "database": "Where the jobs live. Instead of the section a bare URL will do: `database: sqlite:///chokaq.db`. For more than one, "
-    "`databases:` maps names to such sections, in place of `database:`. See [Several databases](databases.md).",
+    "database": "Where the jobs live. Instead of the section a bare URL will do: `database: sqlite:///chokaq.db`. For more than "
+    "one, `databases:` maps names to such sections, in place of `database:`. See [Several databases](databases.md).",
     "supervisor": "The parent process of a worker.",
     "maintenance": "The process that cleans up after dead workers and deletes old rows.",
     "envelope": "Limits of what may be enqueued.",
