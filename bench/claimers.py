@@ -20,40 +20,42 @@ FEW = 8
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Its options."""
-    parser.add_argument("--jobs", type=int, help="jobs per run (default 20,000; SQL Server 5,000)")
+    parser.add_argument("--jobs", type=int, help="jobs per run (default 60,000; SQL Server 10,000)")
     parser.add_argument("--claimers", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64])
-    parser.add_argument("--batch", type=int, default=20, help="jobs a call")
-    parser.add_argument("--real", action="store_true", help="children of one `chokaq worker` instead of bare sessions")
+    parser.add_argument(
+        "--bare", action="store_true", help="sessions in a loop instead of children of one `chokaq worker`"
+    )
+    parser.add_argument("--batch", type=int, default=20, help="jobs a call (bare)")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds after which a run is given up")
 
 
 def run(stage: Stage, options: argparse.Namespace) -> dict[str, Any]:
     """All numbers in turn, again and again."""
     target = stage.target()
-    jobs = options.jobs or (20_000 if stage.kind == "sqlite" else 5_000)
+    jobs = options.jobs or (60_000 if stage.kind == "sqlite" else 10_000)
     runs: dict[int, list[dict[str, Any]]] = {count: [] for count in options.claimers}
     for turn in range(stage.repeat):
         for count, done in runs.items():
             note(f"run {turn + 1}/{stage.repeat}: {count} claimer(s), {jobs:,} jobs")
             with stage.noise.around():
-                if options.real:
+                if options.bare:
+                    rate = together(target, jobs, count, options.batch, options.timeout)
+                else:
                     load = Load(jobs, count, {}, options.timeout)
                     rate = timed(stage, target, load)["completed_per_second"]
-                else:
-                    rate = together(target, jobs, count, options.batch, options.timeout)
             done.append({"rate": rate})
     rates = {count: medians(done, "rate").median for count, done in runs.items()}
     best = max((rate for count, rate in rates.items() if count <= FEW), default=max(rates.values()))
     most = max(rates)
-    what = "children of one worker" if options.real else f"bare sessions, {options.batch} jobs a call"
+    what = f"bare sessions, {options.batch} jobs a call" if options.bare else "children of one worker"
     say(f"claimers, {stage.kind}: {what}\n")
     rows = [(count, medians(done, "rate"), f"{rates[count] / best:.2f}") for count, done in runs.items()]
     say(table(("claimers", "completed/s", f"against the best of 1-{FEW}"), rows))
     say(f"\n{stage.noise}")
     return stage.result(
         jobs=jobs,
-        batch=None if options.real else options.batch,
-        real=options.real,
+        batch=options.batch if options.bare else None,
+        bare=options.bare,
         completed_per_second=rates,
         claimers_most=most,
         ratio=rates[most] / best,

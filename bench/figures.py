@@ -54,11 +54,18 @@ def rate_after(timeline: Sequence[tuple[float, int]], skip: float = 0.1) -> floa
     return 0.0
 
 
-def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Rise per unit of x of the straight line that fits best (least squares); 0 for fewer than two different x."""
-    if len({x for x, _ in points}) < 2:
-        return 0.0
-    return statistics.linear_regression([x for x, _ in points], [y for _, y in points]).slope
+def slope(series: Sequence[Sequence[tuple[float, float]]]) -> float:
+    """Rise per unit of x that fits best (least squares), common to several lines, each at a height of its own.
+
+    0 when no x differs within any of them.
+    """
+    centred = []
+    for points in series:
+        if points:
+            x, y = (statistics.fmean(values) for values in zip(*points, strict=True))
+            centred += [(px - x, py - y) for px, py in points]
+    spread_of_x = sum(x * x for x, _ in centred)
+    return sum(x * y for x, y in centred) / spread_of_x if spread_of_x else 0.0
 
 
 def shown(value: float) -> str:

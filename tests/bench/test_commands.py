@@ -62,7 +62,7 @@ def test_enqueue_is_measured_against_the_bare_insert(bench: Bench) -> None:
 
 
 def test_claimers_complete_all_jobs_between_them(bench: Bench) -> None:
-    found = bench("claimers", "--claimers", "1", "2", "--jobs", "100", "--batch", "10")
+    found = bench("claimers", "--bare", "--claimers", "1", "2", "--jobs", "100", "--batch", "10")
     assert set(found["completed_per_second"]) == {"1", "2"}
     assert found["claimers_most"] == 2
     assert 0 < found["ratio"] <= 1
@@ -77,7 +77,10 @@ def test_crash_loses_nothing_and_says_what_became_of_the_running_jobs(bench: Ben
 
 
 def test_soak_keeps_its_rate_and_tells_slope_drift_and_errors(bench: Bench) -> None:
-    found = bench("soak", "--minutes", "0.05", "--rate", "20", "--sample", "0.5", "--children", "1")
+    found = bench(
+        *("soak", "--minutes", "0.1", "--rate", "20", "--sample", "0.5", "--children", "1", "--deploy-every", "0.04")
+    )
+    assert found["deploys"] == 1
     assert (found["lost"], found["errors"], found["dead_lettered"]) == (0, 0, 0)
     assert "bench #0" in found["memory_slope_mb_per_hour"]
     assert found["latency_drift"] > 0

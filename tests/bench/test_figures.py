@@ -53,8 +53,13 @@ def test_a_rate_of_a_single_instant_is_zero(timeline: list[tuple[float, int]]) -
 
 
 def test_a_slope_is_the_rise_per_unit() -> None:
-    assert slope([(0.0, 10.0), (1.0, 12.0), (2.0, 14.0)]) == pytest.approx(2.0)
-    assert slope([(1.0, 10.0), (1.0, 99.0)]) == 0.0
+    assert slope([[(0.0, 10.0), (1.0, 12.0), (2.0, 14.0)]]) == pytest.approx(2.0)
+    assert slope([[(1.0, 10.0), (1.0, 99.0)]]) == 0.0
+
+
+def test_lines_at_different_heights_have_one_slope() -> None:
+    first, second = [(0.0, 10.0), (1.0, 12.0)], [(5.0, 1.0), (6.0, 3.0), (7.0, 5.0)]
+    assert slope([first, second, []]) == pytest.approx(2.0)
 
 
 def test_figures_are_shown_with_three_digits_and_kept_with_four() -> None:
