@@ -48,6 +48,8 @@ BEGIN
                              WHERE h.Status = 2 AND h.LeaseNumber = @Lease
                                AND h.Id IN (SELECT CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2
                                             FROM STRING_SPLIT(@Ids, ',') s));
+            -- By primary key: the number of ids is told (TOP), and an expression of Status keeps an engine that knows no hints from
+            -- walking the lease index once per id.
             DELETE FROM chokaq.JobsHot
             OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Priority, deleted.DueAtUtc, deleted.LeaseNumber,
                    deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc, @Now,
@@ -61,8 +63,8 @@ BEGIN
                    ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey,
                    OwnerLogin, CreatedBy, Tags, Headers, Payload)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
-            WHERE Status = 2 AND LeaseNumber = @Lease
-              AND Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+            WHERE Status + 0 = 2 AND LeaseNumber = @Lease
+              AND Id IN (SELECT TOP (@Count) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                          FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
             SET @Moved = @@ROWCOUNT;
@@ -91,13 +93,12 @@ BEGIN
                        @L9  = SUM(CASE WHEN t.Lag > 65536 AND t.Lag <= 262144 THEN 1 ELSE 0 END),
                        @L10 = SUM(CASE WHEN t.Lag > 262144 AND t.Lag <= 1048576 THEN 1 ELSE 0 END),
                        @L11 = SUM(CASE WHEN t.Lag > 1048576 THEN 1 ELSE 0 END)
-                FROM (SELECT TOP (1000) a.Queue AS Queue, a.DurationMs AS DurationMs,
+                FROM (SELECT a.Queue AS Queue, a.DurationMs AS DurationMs,
                              DATEDIFF_BIG(MILLISECOND, a.DueAtUtc, a.StartedAtUtc) AS Lag
                       FROM chokaq.JobsArchive a WITH (FORCESEEK)
                       WHERE a.FinishedAtUtc = @Now AND a.LeaseNumber = @Lease
-                        AND a.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
-                                     FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
-                      ORDER BY a.Id) t
+                        AND a.Id IN (SELECT TOP (@Count) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                                     FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)) t
                 OPTION (LOOP JOIN, MAXDOP 1);
                 -- One writer per key (the slot), so no lock is needed between the two statements.
                 UPDATE chokaq.MetricBuckets

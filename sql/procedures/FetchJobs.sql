@@ -146,7 +146,7 @@ BEGIN
                 SET Status = 1, LeaseNumber = LeaseNumber + 1, WorkerId = @WorkerId, FetchRequest = @Request, HeartbeatUtc = @Now
                 FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
                 WHERE Status = 0
-                  AND Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                  AND Id IN (SELECT TOP (@Chosen) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                              FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
                 SELECT h.Id AS Id, h.Type AS Type, h.Payload AS Payload, h.LeaseNumber AS LeaseNumber, h.Priority AS Priority,
@@ -154,8 +154,8 @@ BEGIN
                        h.DueAtUtc AS DueAtUtc, h.AgeFromUtc AS AgeFromUtc, h.Tags AS Tags, h.CreatedBy AS CreatedBy,
                        h.Headers AS Headers
                 FROM chokaq.JobsHot h WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK)
-                WHERE h.WorkerId = @WorkerId AND h.FetchRequest = @Request AND h.Status = 1
-                  AND h.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                WHERE h.WorkerId = @WorkerId AND h.FetchRequest = @Request AND h.Status + 0 = 1
+                  AND h.Id IN (SELECT TOP (@Chosen) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                                FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
             END;

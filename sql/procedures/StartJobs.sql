@@ -28,11 +28,13 @@ BEGIN
         SET @Jobs  = SUBSTRING(@Jobs, @End + 1, LEN(@Jobs));
         SET @Count = LEN(@Ids) - LEN(REPLACE(@Ids, ',', '')) + 1;
 
+        -- By primary key: the number of ids is told (TOP), and an expression of Status keeps an engine that knows no hints from
+        -- walking the lease index once per id.
         UPDATE chokaq.JobsHot
         SET Status = 2, AttemptCount = AttemptCount + 1, StartedAtUtc = @Now, HeartbeatUtc = @Now
         FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
-        WHERE Status = 1 AND LeaseNumber = @Lease
-          AND Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+        WHERE Status + 0 = 1 AND LeaseNumber = @Lease
+          AND Id IN (SELECT TOP (@Count) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                      FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
         OPTION (LOOP JOIN, MAXDOP 1);
 
