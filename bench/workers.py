@@ -84,7 +84,7 @@ class Worker:
     def wait_ready(self) -> None:
         """Wait until every child claims."""
         deadline = time.monotonic() + READY_SECONDS
-        while len(self.events("worker_ready")) < self.children_wanted:
+        while len(self.events("worker_started")) < self.children_wanted:
             self.check()
             if time.monotonic() > deadline:
                 raise BenchError(f"the worker was not ready after {READY_SECONDS:g} s: see {self.output}")

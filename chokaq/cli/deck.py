@@ -48,7 +48,9 @@ def deck(
     given = {name: value for name, value in chosen.items() if value is not None}
     settings = msgspec.structs.replace(settings, deck=msgspec.structs.replace(settings.deck, **given))
     loaded.origins.update({f"deck.{name}": f"--{name}" for name in given})
-    configure_logging(log_level or settings.log_level, log_format or settings.log_format)
+    configure_logging(
+        log_level or settings.log_level, log_format or settings.log_format, settings.redact, settings.log_repeats
+    )
     run_deck(loaded._replace(settings=settings))
 
 

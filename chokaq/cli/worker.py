@@ -68,7 +68,7 @@ def worker(
             os.environ["CHOKAQ_CONFIG"] = str(settings.source)
         if database or common.database:
             os.environ["CHOKAQ_DATABASE_URL"] = settings.database.url
-        configure_logging(settings.log_level, settings.log_format, settings.redact)
+        configure_logging(settings.log_level, settings.log_format, settings.redact, settings.log_repeats)
         from chokaq.supervisor import run
 
         raise typer.Exit(run(settings))

@@ -17,6 +17,7 @@ from chokaq.config.sections import (
     QUEUE,
     SUPERVISOR,
     TOP,
+    TRACING,
     Section,
 )
 from chokaq.config.settings import (
@@ -28,6 +29,7 @@ from chokaq.config.settings import (
     QueueSettings,
     Settings,
     SupervisorSettings,
+    TracingSettings,
 )
 from chokaq.store.options import DatabaseSettings
 
@@ -95,6 +97,7 @@ def example() -> str:
             "The middleware chokaq.idempotent, where the code that uses it does not say otherwise.",
             _fields("idempotency"),
         ),
+        _section("tracing", "OpenTelemetry: it needs the extra chokaq[otel].", _fields("tracing")),
         _section("deck", "The Deck, the web dashboard: it needs the extra chokaq[deck].", _fields("deck")) + _USERS,
     ]
     return "\n".join(parts)
@@ -113,6 +116,8 @@ def _fields(section: str) -> Iterator[str]:
             yield from _options(MaintenanceSettings, MAINTENANCE, MaintenanceSettings())
         case "idempotency":
             yield from _options(IdempotencySettings, IDEMPOTENCY, IdempotencySettings())
+        case "tracing":
+            yield from _options(TracingSettings, TRACING, TracingSettings())
         case "deck":
             yield from _options(DeckSettings, DECK, DeckSettings())
         case _:

@@ -30,6 +30,7 @@ from chokaq.config.sections import (
     SECTIONS,
     SUPERVISOR,
     TOP,
+    TRACING,
 )
 from chokaq.config.settings import (
     DeckSettings,
@@ -41,6 +42,7 @@ from chokaq.config.settings import (
     QueueSettings,
     Settings,
     SupervisorSettings,
+    TracingSettings,
 )
 from chokaq.store.options import DatabaseSettings
 
@@ -164,6 +166,7 @@ def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None, *, 
         maintenance=MaintenanceSettings(**reader.section(("maintenance",), tree.get("maintenance"), MAINTENANCE)),
         envelope=EnvelopeSettings(**reader.section(("envelope",), tree.get("envelope"), ENVELOPE)),
         idempotency=IdempotencySettings(**reader.section(("idempotency",), tree.get("idempotency"), IDEMPOTENCY)),
+        tracing=TracingSettings(**reader.section(("tracing",), tree.get("tracing"), TRACING)),
         deck=_deck(reader, tree.get("deck")),
         source=file,
     )

@@ -20,6 +20,7 @@ from chokaq.config.sections import (
     SECTIONS,
     SUPERVISOR,
     TOP,
+    TRACING,
     Section,
 )
 from chokaq.config.variables import Filled, VariableError, fill, fill_url, has_marks, put_back, resolve
@@ -29,6 +30,7 @@ _HOMES: dict[str, tuple[str, Section]] = {
     "maintenance": ("maintenance", MAINTENANCE),
     "envelope": ("envelope", ENVELOPE),
     "idempotency": ("idempotency", IDEMPOTENCY),
+    "tracing": ("tracing", TRACING),
     "deck": ("deck", DECK),
     "policy": ("defaults, a queue or a type", POLICY),
     "queue": ("defaults or a queue", QUEUE),

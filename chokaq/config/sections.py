@@ -133,6 +133,8 @@ DECK: Section = {
     "lag_critical": duration(0.1, DAY),
 }
 
+TRACING: Section = {"enabled": flag(), "relation": choice("link", "child")}
+
 DECK_USER: Section = {
     "password_hash": text(
         "an argon2 hash, as `chokaq deck --hash-password` prints it",
@@ -150,6 +152,7 @@ TOP: Section = {
     "redact": patterns(),
     "log_level": choice("debug", "info", "warning", "error", "critical"),
     "log_format": choice("console", "json"),
+    "log_repeats": integer(1, 1_000_000).or_null(),
 }
 """The options that are no sections themselves."""
 
@@ -163,6 +166,7 @@ SECTIONS = (
     "maintenance",
     "envelope",
     "idempotency",
+    "tracing",
     "deck",
 )
 

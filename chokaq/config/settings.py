@@ -171,6 +171,15 @@ class IdempotencySettings(msgspec.Struct, frozen=True, kw_only=True):
     """A duplicate of an unfinished run is put off for about this long, uncharged, again and again within max_job_age."""
 
 
+class TracingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Spans for OpenTelemetry (extra `chokaq[otel]`)."""
+
+    enabled: bool = False
+    """Whether enqueues and executions are recorded as spans, and the trace context travels in a job's headers."""
+    relation: Literal["link", "child"] = "link"
+    """How an execution's span refers to its enqueue's: `link` (each attempt is a trace of its own) or `child` (of that span)."""
+
+
 class DeckUser(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody who may sign in to The Deck."""
 
@@ -260,6 +269,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The idempotency middleware."""
     deck: DeckSettings = DeckSettings()
     """The web dashboard."""
+    tracing: TracingSettings = TracingSettings()
+    """Spans of enqueues and executions."""
     redact: tuple[str, ...] = ()
     """Regular expressions of secrets: what they match in a handler's errors becomes *** before it is stored, and in every log
     line. (Passwords in URLs and connection strings always do.)"""
@@ -267,6 +278,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Least level that is logged."""
     log_format: Literal["console", "json"] = "console"
     """`console` for people, `json` for machines: one line per event, on stderr."""
+    log_repeats: int | None = 20
+    """So many lines a minute of one event that are alike are written; one more tells how many there were. None: all are written."""
     source: Path | None = None
     """The YAML file these settings came from."""
 

@@ -15,6 +15,7 @@ import structlog
 
 from chokaq.deck.changes import TICKING, Difference, difference
 from chokaq.deck.lanes import Lanes
+from chokaq.observe.log import tell_repeats
 from chokaq.store.errors import StoreError, StoreRefused
 from chokaq.store.looking import MAX_WATCHED, Changes
 
@@ -173,6 +174,7 @@ class Live:
     async def look(self) -> None:
         """Ask once, and tell whom it concerns."""
         self.looks += 1
+        tell_repeats()
         watched = self._watched()
         try:
             changes = await self._lanes.run(lambda session: session.read_changes(watched))

@@ -12,6 +12,7 @@ import structlog
 from chokaq.config.errors import ConfigError
 from chokaq.config.load import Loaded, with_origins
 from chokaq.config.settings import Settings
+from chokaq.observe.levels import take_level_signals
 from chokaq.store.errors import StoreError
 
 log = structlog.get_logger("chokaq")
@@ -39,6 +40,7 @@ def run_deck(loaded: Loaded) -> None:
     from chokaq.deck.serving import serve
 
     setproctitle.setproctitle("chokaq: deck")
+    take_level_signals()
     serve(loaded)
 
 
@@ -51,6 +53,7 @@ def run_web(settings: Settings, parent_pid: int) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
+    take_level_signals()
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
     if os.getppid() != parent_pid:
         return 0

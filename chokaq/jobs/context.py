@@ -1,6 +1,7 @@
 """What a handler is told about its job, and what it can tell back."""
 
 import math
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_NOTE = 1_000
 _headers = msgspec.json.Decoder(dict[str, str])
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class JobContext:
@@ -32,6 +34,7 @@ class JobContext:
         "_lock",
         "_note",
         "_percent",
+        "_trace_id",
         "attempt",
         "held_keys",
         "id",
@@ -63,6 +66,7 @@ class JobContext:
         self._ends = None if timeout is None else time.time() + timeout
         self._lock = threading.Lock()
         self._headers: Mapping[str, str] | None = None
+        self._trace_id: str | None = None
         self._cancel_reason: CancelReason | None = None
         self._percent: int | None = None
         self._note: str | None = None
@@ -103,6 +107,17 @@ class JobContext:
             text = self._job.headers
             self._headers = _headers.decode(text) if text else {}
         return self._headers
+
+    @property
+    def trace_id(self) -> str | None:
+        """The trace that this execution belongs to, 32 hexadecimal digits: of its own span when `tracing` is on, else the one in
+        the W3C `traceparent` among its headers; None when there is neither.
+        """
+        return self._trace_id or trace_id_of(self.headers.get("traceparent", ""))
+
+    def set_trace_id(self, trace_id: str) -> None:
+        """For the worker: the trace of this execution's span."""
+        self._trace_id = trace_id
 
     # ── cancellation ──────────────────────────────────────────────────────────────────────────────────────────────────
     @property
@@ -158,3 +173,9 @@ class JobContext:
         if not 0 <= seconds < math.inf:
             raise ValueError(f"a snooze needs a delay of 0 seconds or more, not {delay!r}")
         raise Snooze(seconds)
+
+
+def trace_id_of(traceparent: str) -> str | None:
+    """The trace id in a W3C traceparent; None when it is none."""
+    found = _TRACEPARENT.match(traceparent)
+    return None if found is None else found[1]

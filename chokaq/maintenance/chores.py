@@ -26,6 +26,7 @@ def rescue(session: Session, me: Registration, settings: Settings) -> Chore:
 
     Each page starts where the one before ended, so rows that may not be touched never hide those behind them.
     """
+    log.debug("rescue_started")
     for name in session.hot_queues():
         queue = settings.queue(name)
         policies = crash_policies(settings, name)
@@ -34,14 +35,16 @@ def rescue(session: Session, me: Registration, settings: Settings) -> Chore:
         while True:
             yield 0.0
             page = session.recover_abandoned(me, name, abandoned_ms, cursor)
-            _tell("abandoned_recovered", name, page)
+            if counts := _counts(page):
+                log.warning("abandoned_recovered", queue=name, **counts)
             cursor = page.cursor
             if cursor is None:
                 break
         while True:
             yield 0.0
             page = session.archive_zombies(me, name, zombie_ms, policies, cursor)
-            _tell("zombies_archived", name, page)
+            if counts := _counts(page):
+                log.warning("zombies_archived", queue=name, **counts)
             cursor = page.cursor
             if cursor is None:
                 break
@@ -80,7 +83,7 @@ def roll_up(session: Session) -> Chore:
     session.roll_up()
 
 
-def _tell(event: str, queue: str, page: Released) -> None:
+def _counts(page: Released) -> dict[str, int]:
+    """How many jobs went where, without the zeros."""
     counts = {name: getattr(page, name) for name in ("pending", "zombies", "poisoned", "failed", "cancelled")}
-    if any(counts.values()):
-        log.warning(event, queue=queue, **{name: count for name, count in counts.items() if count})
+    return {name: count for name, count in counts.items() if count}

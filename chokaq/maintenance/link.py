@@ -45,7 +45,7 @@ class StoreLink:
     def worked(self) -> None:
         """A call went through."""
         if self._pause:
-            log.info("store_back", store=self._store.url)
+            log.warning("store_available", store=self._store.url)
         self._pause = 0.0
 
     def broke(self, error: Exception) -> float:

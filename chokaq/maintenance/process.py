@@ -20,6 +20,8 @@ from chokaq.config.settings import Settings
 from chokaq.jobs.ids import new_id
 from chokaq.maintenance.link import StoreLink
 from chokaq.maintenance.loop import MaintenanceLoop
+from chokaq.observe.levels import take_level_signals
+from chokaq.observe.log import tell_repeats
 from chokaq.store.doorbell import Doorbell
 from chokaq.store.errors import SchemaMismatch, StoreMisconfigured
 from chokaq.store.open import open_store
@@ -68,6 +70,7 @@ def run_maintenance(settings: Settings, notices: socket.socket, slot: StatusSlot
 
 def _serve(loop: MaintenanceLoop, notices: socket.socket, parent_pid: int, grace: float) -> int:
     while (wait := loop.turn(time.monotonic())) is not None:
+        tell_repeats()
         # The channel's end of file tells of the supervisor's death; getppid() also when a stranger holds the other end.
         if os.getppid() != parent_pid and not loop.orphaned:
             loop.orphan()
@@ -75,6 +78,7 @@ def _serve(loop: MaintenanceLoop, notices: socket.socket, parent_pid: int, grace
             # Nobody is left to kill us if the store hangs: the kernel does it.
             _end_within(grace)
         select.select([] if loop.orphaned else [notices], [], [], wait)
+    tell_repeats(all_of_them=True)
     return ExitCode.ORPHANED if loop.orphaned else ExitCode.DONE
 
 
@@ -100,6 +104,7 @@ def _take_signals() -> None:
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    take_level_signals()
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
 
 

@@ -9,6 +9,7 @@ from chokaq.jobs.ids import new_id
 from chokaq.lifecycle.circuit import CircuitState, Forced
 from chokaq.operations.actor import By, require_operator
 from chokaq.operations.errors import OperationError
+from chokaq.operations.telling import command
 from chokaq.store.circuits import CircuitList, CircuitOrder, CircuitView
 from chokaq.store.protocol import Session
 
@@ -48,6 +49,7 @@ def list_circuits(session: Session) -> list[CircuitStatus]:
     return summarise(session.list_circuits())
 
 
+@command("force_circuit")
 def force_circuit(session: Session, type_key: str, order: str, who: By) -> CircuitStatus:
     """Order the circuits of a type on every worker: `open` (its jobs wait), `closed` (they run, whatever fails), or `clear` (the
     circuits follow their own rule again, beginning closed). Holds until the next order, for workers started later, too.

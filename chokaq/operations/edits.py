@@ -13,6 +13,7 @@ from chokaq.lifecycle.states import Pillar
 from chokaq.operations.actor import By, require_operator
 from chokaq.operations.errors import OperationError
 from chokaq.operations.jobs import check_id
+from chokaq.operations.telling import command
 from chokaq.store.protocol import Session
 from chokaq.store.records import JobView
 from chokaq.store.repairs import Edits, RepairAnswer
@@ -42,6 +43,7 @@ def check_edits(
         raise OperationError(str(error)) from None
 
 
+@command("edit")
 def edit_job(
     session: Session,
     job_id: str,

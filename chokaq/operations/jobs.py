@@ -10,6 +10,7 @@ from chokaq.lifecycle.states import Pillar
 from chokaq.operations.actor import By, require_operator
 from chokaq.operations.cursors import cursor_of, position_of
 from chokaq.operations.errors import OperationError, UnknownJob
+from chokaq.operations.telling import command
 from chokaq.store.claims import ClaimView
 from chokaq.store.protocol import Session
 from chokaq.store.records import Attempt, AuditEntry, CancelAnswer, JobFilter, JobView, Page
@@ -48,6 +49,7 @@ def check_ids(verb: str, job_ids: Sequence[str]) -> list[str]:
     return distinct
 
 
+@command("cancel")
 def cancel_jobs(session: Session, job_ids: Sequence[str], who: By) -> list[CancelAnswer]:
     """Cancel 1 to 1,000 jobs, each named once or more; one answer per distinct job, in the order named.
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from chokaq.operations.actor import By, require_operator
 from chokaq.operations.errors import OperationError
+from chokaq.operations.telling import command
 from chokaq.store.protocol import Session
 from chokaq.store.records import PriorityView, QueueChange, QueueView
 
@@ -37,26 +38,31 @@ def list_queues(session: Session) -> list[QueueView]:
     return session.list_queues()
 
 
+@command("pause")
 def pause_queue(session: Session, queue: str, who: By, *, create: bool = False) -> QueueView:
     """Claim nothing new from the queue, on all workers; running jobs finish. `create`: also when no such queue is known."""
     return _change(session, queue, QueueChange(paused=True), who, create=create)
 
 
+@command("resume")
 def resume_queue(session: Session, queue: str, who: By, *, create: bool = False) -> QueueView:
     """Undo a pause."""
     return _change(session, queue, QueueChange(paused=False), who, create=create)
 
 
+@command("activate")
 def activate_queue(session: Session, queue: str, who: By, *, create: bool = False) -> QueueView:
     """Undo a deactivation."""
     return _change(session, queue, QueueChange(active=True), who, create=create)
 
 
+@command("deactivate")
 def deactivate_queue(session: Session, queue: str, who: By, *, create: bool = False) -> QueueView:
     """Take the queue out of service: as a pause, and told apart from one."""
     return _change(session, queue, QueueChange(active=False), who, create=create)
 
 
+@command("set")
 def set_queue(
     session: Session,
     queue: str,

@@ -16,6 +16,7 @@ from chokaq.operations.confirm import Action
 from chokaq.operations.edits import PayloadCheck, check_payload
 from chokaq.operations.errors import OperationError
 from chokaq.operations.jobs import MAX_BATCH, check_ids
+from chokaq.operations.telling import command
 from chokaq.store.protocol import Session
 from chokaq.store.repairs import DlqFilter, Edits, RepairAnswer
 
@@ -110,6 +111,7 @@ def _newest(chosen: set[str], order: list[str]) -> list[str]:
     return known + sorted(chosen.difference(known), reverse=True)
 
 
+@command("resurrect")
 def resurrect_jobs(
     session: Session,
     job_ids: Sequence[str],
@@ -142,6 +144,7 @@ def resurrect_jobs(
     return Repaired(answers)
 
 
+@command("drop")
 def drop_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
     """Decide that 1 to 1,000 stopped jobs never run; they are kept, final. The reason is required. Raises OperationError."""
     require_operator(who)
@@ -150,6 +153,7 @@ def drop_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
     return Repaired(session.drop_jobs(ids, who.actor, who.reason, request=new_id()))
 
 
+@command("purge")
 def purge_jobs(session: Session, job_ids: Sequence[str], who: By) -> Repaired:
     """Delete 1 to 1,000 jobs that have ended, whatever their status; the audit log keeps what they were. OperationError."""
     require_operator(who)

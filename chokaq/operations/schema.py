@@ -1,8 +1,13 @@
 """The database's tables and procedures: installing, comparing, scripting."""
 
 import msgspec
+import structlog
 
+from chokaq.observe.levels import is_heard
+from chokaq.store.errors import StoreError
 from chokaq.store.protocol import Store
+
+_log = structlog.get_logger("chokaq")
 
 
 class SchemaState(msgspec.Struct, frozen=True):
@@ -16,7 +21,18 @@ class SchemaState(msgspec.Struct, frozen=True):
 
 def apply_schema(store: Store) -> list[str]:
     """Bring the database to this program's version; names what was applied. Safe from many processes at once."""
-    return store.apply_schema()
+    heard = is_heard()
+    if heard:
+        _log.info("schema_apply_started", store=store.url)
+    try:
+        applied = store.apply_schema()
+    except StoreError as error:
+        if heard:
+            _log.error("schema_apply_failed", store=store.url, error=str(error))
+        raise
+    if heard:
+        _log.info("schema_applied", store=store.url, applied=applied)
+    return applied
 
 
 def check_schema(store: Store) -> SchemaState:

@@ -7,6 +7,7 @@ from chokaq.operations.actor import By, require_operator
 from chokaq.operations.databases import Databases
 from chokaq.operations.errors import OperationError
 from chokaq.operations.jobs import check_id
+from chokaq.operations.telling import command
 from chokaq.store.errors import StoreError
 from chokaq.store.protocol import Session
 from chokaq.store.records import WorkerView
@@ -28,6 +29,7 @@ def check_workers(worker_ids: Sequence[str]) -> list[str]:
     return distinct
 
 
+@command("drain")
 def drain_workers(databases: Databases, worker_ids: Sequence[str], who: By) -> list[RepairAnswer]:
     """As `drain_worker`, for workers of whichever database: each is looked for. Raises a StoreError when one that was not found
     may be in a database that does not answer."""
@@ -39,7 +41,7 @@ def _drain(databases: Databases, worker_id: str, who: By) -> RepairAnswer:
     failed: StoreError | None = None
     for name in databases.names:
         try:
-            answer = databases.run(name, lambda opened: drain_worker(opened.session, worker_id, who))
+            answer = databases.run(name, lambda opened: _drain_one(opened.session, worker_id, who))
         except StoreError as error:
             failed = failed or error
             continue
@@ -50,7 +52,12 @@ def _drain(databases: Databases, worker_id: str, who: By) -> RepairAnswer:
     return answer
 
 
+@command("drain")
 def drain_worker(session: Session, worker_id: str, who: By) -> RepairAnswer:
     """Tell one worker to take nothing new, finish what it runs, and end; its supervisor replaces it. Raises OperationError."""
     require_operator(who)
+    return _drain_one(session, worker_id, who)
+
+
+def _drain_one(session: Session, worker_id: str, who: By) -> RepairAnswer:
     return session.drain_worker(check_id(worker_id, "worker"), who.actor, who.reason, request=new_id())

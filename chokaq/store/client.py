@@ -16,7 +16,10 @@ from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+import structlog
+
 from chokaq.lifecycle.states import JobStatus
+from chokaq.observe.levels import verbose
 from chokaq.store.batching import chunks
 from chokaq.store.client_thread import ClientThread, Operation, Work
 from chokaq.store.doorbell import Doorbell
@@ -25,6 +28,7 @@ from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import Enqueued, NewJob
 
+_log = structlog.get_logger("chokaq")
 _T = TypeVar("_T")
 EXIT_SECONDS = 2.0
 """How long the end of the interpreter waits for a call that is still under way."""
@@ -148,7 +152,16 @@ class ClientLane:
 
     def _ring_for(self, jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> None:
         """After a commit: ring where new jobs are due already."""
+        tell_duplicates(jobs, answers)
         self.ring(*due_queues(jobs, answers))
+
+
+def tell_duplicates(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> None:
+    """One line at debug for each enqueue that found the holder of its idempotency key."""
+    if verbose.debug:
+        for job, answer in zip(jobs, answers, strict=True):
+            if not answer.created:
+                _log.debug("duplicate_enqueued", job=answer.id, type=job.type_key, queue=job.queue)
 
 
 def due_queues(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> set[str]:

@@ -16,6 +16,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import structlog
+
+from chokaq.observe.levels import verbose
+
+_log = structlog.get_logger("chokaq")
 _SUN_PATH_MAX = 107
 """Bytes a UNIX socket address can hold, less the closing NUL."""
 
@@ -58,8 +63,11 @@ class Doorbell:
 
     def ring(self, queue: str) -> None:
         """Wake one child of the queue, if any listens here. Never blocks, never raises."""
-        with contextlib.suppress(OSError, AttributeError):
+        try:
             self._ring(self.folder(queue))
+        except (OSError, AttributeError) as error:
+            if verbose.debug:
+                _log.debug("enqueue_notification_failed", queue=queue, error=str(error))
 
     def listen(self, queue: str) -> Bell:
         """Open a bell for this process. Raises OSError when the folder is not ours alone or no socket can be made there."""

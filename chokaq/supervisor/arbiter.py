@@ -8,14 +8,15 @@ from collections import deque
 import structlog
 
 from chokaq.config.settings import Settings
-from chokaq.observe import configure_logging
+from chokaq.observe import configure_logging, tell_repeats
+from chokaq.observe.levels import LEVEL_SIGNALS, NORMAL_SIGNAL, configure_level, on_level_signal, signal_name
 from chokaq.supervisor.board import MIN_RUNNERS, Board
 from chokaq.supervisor.children import Assignment
-from chokaq.supervisor.crew import Crew
+from chokaq.supervisor.crew import Crew, send
 from chokaq.supervisor.exits import ProgramExit
 from chokaq.supervisor.notify import Notifier
 from chokaq.supervisor.reaper import Exit, reap
-from chokaq.supervisor.reload import plan_reload
+from chokaq.supervisor.reload import logging_of, plan_reload
 from chokaq.supervisor.renewal import Renewal, Wish
 from chokaq.supervisor.rollout import Rollout
 from chokaq.supervisor.scaling import queue_to_grow, queue_to_shrink
@@ -68,6 +69,7 @@ class Arbiter:
             self._notifier.close()
         code = self._shutdown.code if self._shutdown is not None else ProgramExit.INTERNAL
         log.info("stopped", exit_code=int(code))
+        tell_repeats(all_of_them=True)
         return int(code)
 
     def _turn(self) -> bool:
@@ -83,6 +85,7 @@ class Arbiter:
             return False
 
     def _look(self) -> bool:
+        tell_repeats()
         for number in self._pipe.drain():
             self._on_signal(number)
         now = time.monotonic()
@@ -127,27 +130,38 @@ class Arbiter:
         return max(QUICK_TICK, min(TICK, beat, due - now))
 
     # ── signals ───────────────────────────────────────────────────────────────────────────────────────────────────────
-    def _on_signal(self, number: signal.Signals) -> None:
+    def _on_signal(self, number: int) -> None:
         if number in (signal.SIGCHLD, signal.SIGUSR1):
             return
-        log.info("signal", name=number.name)
+        name = signal_name(number)
+        log.info("signal", name=name)
         if number in (signal.SIGTERM, signal.SIGINT):
             if self._shutdown is None:
-                self._stop(number.name, ProgramExit.DRAINED)
+                self._stop(name, ProgramExit.DRAINED)
             if self._shutdown is not None:
                 self._shutdown.signalled(time.monotonic())
+        elif number in LEVEL_SIGNALS:
+            on_level_signal(number)
+            self._pass_on(number)
         elif self._shutdown is not None:
-            log.info("signal_ignored", name=number.name, problem="the program is stopping")
-        elif number is signal.SIGHUP:
+            log.info("signal_ignored", name=name, problem="the program is stopping")
+        elif number == signal.SIGHUP:
             self._notifier.reloading()
             self._reloading = True
             self._renewal.ask(Wish.RELOAD, self._settings, time.monotonic())
-        elif number is signal.SIGUSR2:
+        elif number == signal.SIGUSR2:
             self._renewal.ask(Wish.RESTART, self._settings, time.monotonic())
-        elif number is signal.SIGTTIN:
+        elif number == signal.SIGTTIN:
             self._grow()
-        elif number is signal.SIGTTOU:
+        elif number == signal.SIGTTOU:
             self._shrink()
+
+    def _pass_on(self, number: int) -> None:
+        """Give a signal about the log level to every process; those forked later have it from us."""
+        keeper, web = self.crew.keeper.child, self.web.pid
+        others = [child.pid for child in (keeper,) if child is not None] + [pid for pid in (web,) if pid is not None]
+        for pid in [child.pid for _, child in self.crew.living()] + others:
+            send(pid, number)
 
     def _stop(self, reason: str, code: ProgramExit) -> None:
         self._notifier.stopping()
@@ -179,14 +193,21 @@ class Arbiter:
                 post.assignment = Assignment(queue, new)
         for post, assignment in plan.replace:
             self._rollout.add(post, assignment, "reload")
-        if (new.log_level, new.log_format) != (self._settings.log_level, self._settings.log_format):
-            configure_logging(new.log_level, new.log_format, new.redact)
+        if logging_of(new) != logging_of(self._settings):
+            configure_logging(new.log_level, new.log_format, new.redact, new.log_repeats)
+        elif new.log_level != self._settings.log_level:
+            self._change_level(new.log_level)
         log.info(
             "reloaded",
             replaced=[post.name for post, _ in plan.replace],
             closed=[post.name for post in plan.close],
             opened=[assignment.queue.name for assignment in plan.open],
         )
+
+    def _change_level(self, level: str) -> None:
+        """The file names another level: it holds in every process, and no child is replaced for it."""
+        configure_level(level)
+        self._pass_on(NORMAL_SIGNAL)
 
     def _restart(self) -> None:
         """USR2: every child anew, with the code and settings of now."""

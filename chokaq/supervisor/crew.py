@@ -174,10 +174,13 @@ class Crew:
         kill_at = time.monotonic() + grace
         child.kill_at = kill_at if child.kill_at is None else min(child.kill_at, kill_at)
         if child.drain_reason is None or child.patient:
-            event = "drain_hurried" if child.patient else "drain_started"
+            told = {"child": child.name, "pid": child.pid, "reason": reason, "grace": round(grace, 1)}
+            if child.patient:
+                log.info("drain_hurried", **told)
+            else:
+                log.info("drain_started", **told)
             child.drain_reason, child.patient = reason, False
             self.board.set_patient(child.slot, False)
-            log.info(event, child=child.name, pid=child.pid, reason=reason, grace=round(grace, 1))
             send(child.pid, signal.SIGTERM)
 
     def kill(self, child: Child, reason: str, *, stalled: bool = False) -> None:
@@ -313,7 +316,7 @@ class Crew:
         return post.assignment.queue
 
 
-def send(pid: int, number: signal.Signals) -> None:
+def send(pid: int, number: int) -> None:
     """Signal a process that may just have died."""
     try:
         os.kill(pid, number)

@@ -14,6 +14,7 @@ from chokaq.supervisor.board import Board, SlotState
 from chokaq.supervisor.children import Child
 from chokaq.supervisor.notices import NoticeDesk
 from chokaq.supervisor.reaper import Exit
+from chokaq.supervisor.reload import without_level
 from chokaq.supervisor.respawn import MAX_EARLY_DEATHS, Backoff
 from chokaq.supervisor.spawn import MaintenanceMain, fork
 from chokaq.worker.status import ExitCode
@@ -112,7 +113,7 @@ class MaintenanceKeeper:
     def reload(self, settings: Settings) -> None:
         """New settings: the running one ends when it has carried out its notices, the next one takes over."""
         self.settings = settings
-        if self.child is not None and settings != self._running_with:
+        if self.child is not None and without_level(settings) != without_level(self._running_with):
             self._replacing = True
             self.desk.ask_to_stop()
 

@@ -53,10 +53,20 @@ def _queue_view(queue: QueueSettings) -> QueueSettings:
 def _child_view(settings: Settings) -> Settings:
     """Everything shared that a child can notice: not the other queues, nor what only supervisor or maintenance read."""
     return msgspec.structs.replace(
-        settings,
+        without_level(settings),
         queues={},
         registered={},
         source=None,
         maintenance=MaintenanceSettings(),
         supervisor=SupervisorSettings(shutdown_grace=settings.supervisor.shutdown_grace),
     )
+
+
+def without_level(settings: Settings) -> Settings:
+    """Everything but the log level, which changes in processes that run."""
+    return msgspec.structs.replace(settings, log_level="")
+
+
+def logging_of(settings: Settings) -> tuple[object, ...]:
+    """What of the logs cannot change in a child that runs."""
+    return settings.log_format, settings.redact, settings.log_repeats

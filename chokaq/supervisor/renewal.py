@@ -103,8 +103,11 @@ class Renewal:
             self._refuse(self._wishes, str(error))
 
     def _refuse(self, wishes: set[Wish], problem: str) -> None:
-        for wish in sorted(wishes):
-            log.warning(f"{wish}_refused", problem=problem, source=str(self._present.source))
+        source = str(self._present.source)
+        if Wish.RELOAD in wishes:
+            log.warning("reload_refused", problem=problem, source=source)
+        if Wish.RESTART in wishes:
+            log.warning("restart_refused", problem=problem, source=source)
         self._forget(wishes)
 
     def _forget(self, wishes: set[Wish]) -> None:

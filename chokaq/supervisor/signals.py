@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-HANDLED = (
+from chokaq.observe.levels import LEVEL_SIGNALS
+
+HANDLED: tuple[int, ...] = (
     signal.SIGTERM,
     signal.SIGINT,
     signal.SIGHUP,
@@ -16,6 +18,7 @@ HANDLED = (
     signal.SIGTTOU,
     signal.SIGCHLD,
     signal.SIGUSR1,
+    *LEVEL_SIGNALS,
 )
 """USR1 does nothing: log rotation sends it out of habit, and its default would end us."""
 _READ = 4_096
@@ -27,7 +30,7 @@ class SignalPipe:
     def __init__(self) -> None:
         self._read_fd, self._write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._old_fd = signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
-        self._old_handlers: dict[signal.Signals, Callable[[int, FrameType | None], Any] | int | None] = {}
+        self._old_handlers: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
         for number in HANDLED:
             self._old_handlers[number] = signal.signal(number, _note)
 
@@ -35,10 +38,10 @@ class SignalPipe:
         """Readable when a signal has come."""
         return self._read_fd
 
-    def drain(self) -> list[signal.Signals]:
+    def drain(self) -> list[int]:
         """The signals that came since the last call, in order."""
         try:
-            return [signal.Signals(number) for number in os.read(self._read_fd, _READ)]
+            return list(os.read(self._read_fd, _READ))
         except BlockingIOError:
             return []
 

@@ -9,10 +9,15 @@ from collections.abc import Callable
 from socket import socket
 from typing import NamedTuple, Protocol
 
+import setproctitle
+import structlog
+
 from chokaq.config.settings import QueueSettings, Settings
 from chokaq.supervisor.exits import ProgramExit
 from chokaq.supervisor.signals import blocked
 from chokaq.worker.status import StatusSlot
+
+log = structlog.get_logger("chokaq")
 
 
 class ChildMain(Protocol):
@@ -91,13 +96,20 @@ def fork(main: Callable[[], int], leave: Callable[[], None]) -> int:
     return pid
 
 
+def _tell_crash(error: BaseException) -> None:
+    try:
+        log.error("loop_crashed", process=setproctitle.getproctitle(), pid=os.getpid(), exc_info=error)
+    except Exception:  # noqa: BLE001 - an application's own logging may be what is broken
+        traceback.print_exception(error)
+
+
 def _become_child(main: Callable[[], int], leave: Callable[[], None]) -> None:
     code: int = ProgramExit.INTERNAL
     try:
         leave()
         code = int(main())
-    except BaseException:  # noqa: BLE001 - whatever it is, the child must not run on into the parent's loop
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 - whatever it is, the child must not run on into the parent's loop
+        _tell_crash(error)
     finally:
         # No interpreter shutdown: exit handlers and objects inherited from the parent are the parent's.
         for stream in (sys.stdout, sys.stderr):

@@ -37,6 +37,8 @@ class Watch:
             if child.killed_for is not None:
                 continue
             if child.kill_at is not None and child.kill_at <= now:
+                running = self._crew.board.read(child.slot).running
+                log.warning("worker_shutdown_timed_out", child=child.name, pid=child.pid, running=running)
                 self._crew.kill(child, child.drain_reason or "grace_over")
             elif child.ready_at is None:
                 limit = post.assignment.settings.supervisor.boot_timeout

@@ -10,6 +10,7 @@ import structlog
 
 from chokaq.config.settings import Settings
 from chokaq.supervisor.reaper import Exit
+from chokaq.supervisor.reload import without_level
 from chokaq.supervisor.respawn import Backoff
 from chokaq.supervisor.spawn import WebMain, fork
 
@@ -74,7 +75,7 @@ class WebKeeper:
 
     def reload(self, settings: Settings, now: float) -> None:
         """New settings: one that they concern is replaced."""
-        changed = settings != self._settings
+        changed = without_level(settings) != without_level(self._settings)
         self._settings = settings
         if changed and self._pid is not None:
             self._leave_soon(now)

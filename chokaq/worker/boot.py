@@ -14,6 +14,7 @@ import setproctitle
 from chokaq.config import ConfigError, load_app
 from chokaq.config.settings import QueueSettings, Settings
 from chokaq.jobs.ids import new_id
+from chokaq.observe.levels import take_level_signals
 from chokaq.store.errors import StoreError
 from chokaq.store.open import open_store
 from chokaq.store.protocol import Store
@@ -41,6 +42,7 @@ def become_child(title: str, parent_pid: int, stop: Callable[[], None]) -> bool:
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stop())
+    take_level_signals()
     terminate_with_parent()
     setproctitle.setproctitle(title)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

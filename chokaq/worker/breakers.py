@@ -12,13 +12,6 @@ from chokaq.store.circuits import CircuitChange, CircuitOrder
 
 _log = structlog.get_logger("chokaq")
 _SHUTTING = (CircuitEvent.OPENED, CircuitEvent.FORCED)
-_LOGGED = {
-    CircuitEvent.OPENED: _log.warning,
-    CircuitEvent.HALF_OPENED: _log.info,
-    CircuitEvent.CLOSED: _log.info,
-    CircuitEvent.PROBE_EXPIRED: _log.warning,
-    CircuitEvent.FORCED: _log.warning,
-}
 PER_SECOND = 100
 """So many denied jobs of a type may come back per second and child: a backlog must not travel to and fro at full speed."""
 LATEST = 60.0
@@ -62,12 +55,27 @@ class Breaker:
         )
 
     def _heard(self, event: CircuitEvent) -> None:
-        log = _LOGGED.get(event)
-        if log is not None:
-            forced = self.circuit.forced.name.lower() if event is CircuitEvent.FORCED else None
-            log(f"circuit_{event}", type=self.type_key, failures=self.circuit.failures, forced=forced)
+        _tell(event, self.type_key, self.circuit)
         if event in _SHUTTING and self.circuit.state is CircuitState.OPEN:
             self._shut(self)
+
+
+def _tell(event: CircuitEvent, type_key: str, circuit: Circuit) -> None:
+    match event:
+        case CircuitEvent.OPENED:
+            _log.warning("circuit_opened", type=type_key, failures=circuit.failures)
+        case CircuitEvent.HALF_OPENED:
+            _log.info("circuit_half_opened", type=type_key, failures=circuit.failures)
+        case CircuitEvent.CLOSED:
+            _log.info("circuit_closed", type=type_key, failures=circuit.failures)
+        case CircuitEvent.PROBE_EXPIRED:
+            _log.warning("circuit_probe_expired", type=type_key, failures=circuit.failures)
+        case CircuitEvent.FORCED:
+            forced = circuit.forced.name.lower()
+            _log.warning("circuit_forced", type=type_key, failures=circuit.failures, forced=forced)
+        case _:
+            # Told per job (circuit_rejected), or of no use to anybody.
+            pass
 
 
 class Breakers:

@@ -183,9 +183,12 @@ class Desk:
     def stop_handlers(self) -> None:
         """Cancel every handler, so that its job can be handed back; what was started but has not begun goes back as well."""
         self._runners.handing_back = True
-        for claim in list(self._claims.values()):
-            if claim.stage is RUNNING:
-                claim.request_stop(CancelReason.SHUTDOWN)
+        running = [claim for claim in self._claims.values() if claim.stage is RUNNING]
+        if running:
+            _log.warning("drain_timed_out", queue=self._queue.name, running=len(running))
+        for claim in running:
+            _log.debug("handler_saw_shutdown", job=claim.job.id, type=claim.job.type_key)
+            claim.request_stop(CancelReason.SHUTDOWN)
 
     def _ended(self, claim: Claim) -> None:
         """The claim's slot is free: its handler has ended, or its start came to nothing."""
@@ -235,6 +238,14 @@ class Desk:
             ):
                 continue
             claim.cancellation = cancellation
+            _log.info(
+                "cancellation_requested",
+                job=claim.job.id,
+                type=claim.job.type_key,
+                running=claim.stage is RUNNING,
+                actor=cancellation.actor,
+                why=cancellation.reason,
+            )
             claim.request_stop(CancelReason.ADMIN)
             if claim.stage is RUNNING:
                 self._limit(claim)
@@ -260,7 +271,10 @@ class Desk:
         wanted = self._queue.max_workers if live.max_workers is None else live.max_workers
         if wanted > self._slot.runners:
             _log.warning("max_workers_too_high", queue=self._queue.name, wanted=wanted, most=self._slot.runners)
+        before = self.limiter.limit
         self.limiter.resize(max(0, min(wanted, self._slot.runners)))
+        if self.limiter.limit != before:
+            _log.info("capacity_changed", queue=self._queue.name, capacity=self.limiter.limit, before=before)
         timeout = live.execution_timeout_ms
         self._runners.timeout_override = None if timeout is None else timeout / 1000
         if live.paused or not live.active or self.limiter.limit == 0:

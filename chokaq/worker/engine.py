@@ -12,6 +12,7 @@ from chokaq.config.settings import QueueSettings, Settings
 from chokaq.jobs.dispatch import Dispatcher
 from chokaq.jobs.idempotency import Idempotent
 from chokaq.lifecycle.states import DeathCause
+from chokaq.observe.log import tell_repeats
 from chokaq.observe.redact import Redactor
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import CrashPolicies, DeathNotice, Fetch, Registration, WorkerInfo
@@ -119,7 +120,9 @@ class Engine:
         finally:
             await self._close(lanes)
             reach.close()
-        return self._exit_code()
+        code = self._exit_code()
+        self._tell_end(code)
+        return code
 
     def drain(self, *, hurry: bool = True) -> None:
         """Claim no more, hand back what has not begun, let handlers end; near the end of the grace cancel them. Idempotent.
@@ -140,6 +143,20 @@ class Engine:
             self._later(max(0.0, self._settings.supervisor.shutdown_grace - _LAST_WORDS), self._desk.stop_handlers)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    def _tell_end(self, code: ExitCode) -> None:
+        counts = self.counts
+        _log.info(
+            "worker_stopped",
+            queue=self._queue.name,
+            worker=self._info.worker_id,
+            exit_code=int(code),
+            succeeded=counts.succeeded,
+            retried=counts.retried,
+            failed=counts.failed,
+            released=counts.released,
+        )
+        tell_repeats(all_of_them=True)
+
     def _assemble(self, worker: Registration) -> list[Lane]:
         self._worker = worker
         settler = self._settler = Settler(self._store, worker, self._claims, self.counts, keys=self._uses_keys)
@@ -215,7 +232,12 @@ class Engine:
         if self._desk.open:
             self._listener.hang()
             self._slot.ready()
-            _log.info("worker_ready", queue=self._queue.name, worker=self._worker.worker_id)
+            _log.info(
+                "worker_started",
+                queue=self._queue.name,
+                worker=self._worker.worker_id,
+                capacity=self._desk.limiter.limit,
+            )
         try:
             await self._quiet.wait()
             if self._orphaned:
@@ -228,14 +250,15 @@ class Engine:
             task.cancel()
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
-        return self._group.create_task(self._guarded(work), name=name)
+        return self._group.create_task(self._guarded(work, name), name=name)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """A defect in one task ends the child: runners must not mistake their cancellation for one meant for a handler."""
         try:
             await work
-        except Exception:
+        except Exception as error:
             self._runners.aborted = True
+            _log.error("task_failed", queue=self._queue.name, task=name, exc_info=error)
             raise
 
     async def _close(self, lanes: list[Lane]) -> None:
@@ -305,6 +328,7 @@ class Engine:
         """Four times a second."""
         assert self._desk is not None
         self._is_orphan()
+        tell_repeats()
         self._desk.look_ahead()
         self._news.turn()
         self._changed()
@@ -353,3 +377,5 @@ class Engine:
 async def _watch(lane: Lane) -> None:
     """A lane that ends by itself has met a defect: the child must not go on without it."""
     await asyncio.shield(lane.ended)
+    _log.error("loop_stopped_unexpectedly", lane=lane.name)
+    raise RuntimeError(f"the {lane.name} lane ended without being asked")

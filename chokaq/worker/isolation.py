@@ -5,14 +5,26 @@ from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
 from typing import Any
 
+from chokaq.observe.running import Running, enter
+
 
 @types.coroutine
-def isolated(coroutine: Coroutine[Any, Any, Any], waits: Callable[[], None]) -> Generator[Any, Any, Any]:
+def isolated(
+    coroutine: Coroutine[Any, Any, Any],
+    waits: Callable[[], None],
+    job: Running | None = None,
+    prepare: Callable[[], object] | None = None,
+) -> Generator[Any, Any, Any]:
     """Await it: what the coroutine answers or raises, with every step taken in one copy of the context.
 
-    `waits` is called when the coroutine waits for the first time.
+    `waits` is called when the coroutine waits for the first time. `job`: whom log lines in that context are about. `prepare` is
+    called in that context before the first step.
     """
     run = copy_context().run
+    if job is not None:
+        run(enter, job)
+    if prepare is not None:
+        run(prepare)
     step: Callable[[Any], Any] = coroutine.send
     value: Any = None
     waiting = False

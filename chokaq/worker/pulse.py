@@ -77,6 +77,8 @@ class PulseLane(Lane):
         self._told = told
         self._failing = failing
         self._keys = keys
+        self._failures = 0
+        """Renewals that fell due in this outage and were not answered, as far as they have been told."""
         self._reports = 0
         """How often the threshold was reached in this outage."""
 
@@ -148,17 +150,21 @@ class PulseLane(Lane):
             return
         # One renewal is tried until it succeeds; those that fell due meanwhile have failed as well.
         failures = 1 + int((time.monotonic() - self._asked_at) / self._queue.heartbeat)
+        if failures > self._failures:
+            self._failures = failures
+            _log.warning("heartbeat_failed", queue=self._queue.name, failures=failures)
         reports = failures // self._queue.heartbeat_failure_threshold
         if reports > self._reports:
             self._reports = reports
-            cancels = self._queue.cancel_on_heartbeat_failure
-            _log.warning("heartbeat_degraded", queue=self._queue.name, failures=failures, handlers_cancelled=cancels)
-            if cancels:
+            if self._queue.cancel_on_heartbeat_failure:
+                _log.error("heartbeat_threshold_reached", queue=self._queue.name, failures=failures)
                 self._tell(self._failing)
+            else:
+                _log.warning("heartbeat_degraded", queue=self._queue.name, failures=failures)
 
     def _answered(self) -> None:
         super()._answered()
-        self._reports = 0
+        self._reports = self._failures = 0
 
 
 async def pulse_board(

@@ -12,6 +12,7 @@ import structlog
 from chokaq.jobs.context import JobContext
 from chokaq.jobs.runkeys import RunKeys
 from chokaq.lifecycle.states import CancelReason
+from chokaq.observe.levels import verbose
 from chokaq.observe.redact import redact_text
 from chokaq.worker import outcomes
 from chokaq.worker.claims import RUNNING, SETTLING, Claim
@@ -146,7 +147,7 @@ class Runners:
         claim.stage = RUNNING
         error: BaseException | None = None
         try:
-            await isolated(route.run(route.decode(job.payload), context), leave)
+            await isolated(route.run(route.decode(job.payload), context), leave, context)
         except GeneratorExit:
             raise
         except BaseException as caught:  # noqa: BLE001 - whatever a handler raises is its outcome, SystemExit included
@@ -164,7 +165,8 @@ class Runners:
                 return None
             claim.verdict = True
             return outcomes.SUCCEEDED
-        _log.debug("handler_raised", job=job.id, type=job.type_key, error=repr(error), reason=claim.reason)
+        if verbose.debug:
+            _log.debug("handler_raised", job=job.id, type=job.type_key, error=repr(error), reason=claim.reason)
         chance = random.random()
         outcome = outcomes.after_error(
             job,

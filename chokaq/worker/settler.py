@@ -23,6 +23,7 @@ from chokaq.worker.counts import Counts
 from chokaq.worker.keydesk import Keyed, Leaving, calls, pending_of
 from chokaq.worker.lane import Lane
 from chokaq.worker.outcomes import Outcome, refused
+from chokaq.worker.telling import tell_conflict, tell_settled
 
 _log = structlog.get_logger("chokaq")
 _FULL = 5_000
@@ -144,7 +145,16 @@ class SettleLane(Lane):
         (The move to the DLQ replaces a row of the same id that stands there already.)
         """
         failure = refused(claim.job, error)
-        _log.error("transition_refused", operation=operation.name, job=claim.job.id, error=str(error))
+        if operation is Operation.RELEASE and claim.context is None:
+            _log.error("buffered_job_release_failed", job=claim.job.id, type=claim.job.type_key, error=str(error))
+        else:
+            _log.error(
+                "transition_refused",
+                operation=operation.name,
+                job=claim.job.id,
+                type=claim.job.type_key,
+                error=str(error),
+            )
         answer: Answer | None
         try:
             (answer,) = self._until_known("bury", lambda session: session.archive_failed(self._worker, [failure]))
@@ -270,6 +280,7 @@ class Settler:
                     stopped += 1
                 else:
                     self._conflict(operation, claim, answer)
+            tell_settled(operation, claims, answers)
             self._count(operation, applied)
             # Cancelled or expired instead of returning to Pending.
             self._counts.failed += stopped
@@ -293,7 +304,7 @@ class Settler:
         if answer is None:
             return
         self._counts.conflicts += 1
-        _log.debug("lease_conflict", operation=operation.name, job=claim.job.id, lease=claim.job.lease)
+        tell_conflict(operation, claim)
 
     def _count(self, operation: Operation, applied: int) -> None:
         counts = self._counts

@@ -157,7 +157,7 @@ async def attempt(handler: Handler, value: object) -> str | None:
         return ANSWERLESS
     except Exception:
         # A dialog must not stay busy for ever.
-        log.exception("a page of The Deck failed")
+        log.exception("deck_action_failed")
         return "The Deck itself has failed here, and has logged how. Look at the job or queue before you try again."
     return None
 

@@ -5,10 +5,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import structlog
+
+from chokaq.observe.levels import is_heard
 from chokaq.store import sqlfiles
 from chokaq.store.errors import SchemaMismatch
 from chokaq.store.sqlite.clock import now_ms
 
+_log = structlog.get_logger("chokaq")
 _LEDGER = """CREATE TABLE SchemaMigrations (
     Version      INTEGER NOT NULL PRIMARY KEY,
     Name         TEXT    NOT NULL,
@@ -43,7 +47,12 @@ def ensure(connection: sqlite3.Connection, path: Path) -> None:
     """
     installed = version(connection)
     if installed is None and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-        apply(connection)
+        heard = is_heard()
+        if heard:
+            _log.info("schema_apply_started", store=str(path))
+        applied = apply(connection)
+        if heard:
+            _log.info("schema_applied", store=str(path), applied=applied)
         return
     if installed is None:
         raise SchemaMismatch(f"{path} holds other tables and no chokaq schema yet: run `chokaq schema apply`")

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
+import structlog
+
+from chokaq.observe.levels import is_heard
 from chokaq.store.errors import SchemaMismatch, StoreUnavailable
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.sqlserver import inspection
@@ -17,6 +20,7 @@ from chokaq.store.sqlserver.errors import translate
 from chokaq.store.sqlserver.scripts import Script, latest, ledger, migrations, rerunnable
 from chokaq.store.url import DatabaseUrl
 
+_log = structlog.get_logger("chokaq")
 _LOCK_WAIT_MS = 180_000
 """How long one process waits while another applies."""
 _DDL_TIMEOUT = 300
@@ -70,8 +74,13 @@ class Target:
 
     def script(self, script: Script) -> None:
         """Run a file."""
-        for batch in script.batches(self.schema, create_or_alter=not self.is_babelfish):
-            self.run(batch)
+        for number, batch in enumerate(script.batches(self.schema, create_or_alter=not self.is_babelfish), 1):
+            try:
+                self.run(batch)
+            except Exception as error:
+                if is_heard():
+                    _log.error("schema_script_failed", script=script.name, batch=number, error=str(error))
+                raise
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
