@@ -20,15 +20,19 @@ from chokaq.jobs.enqueue import Enqueue, Options, compose
 from chokaq.jobs.errors import JobNotFound
 from chokaq.jobs.ids import is_id, new_id
 from chokaq.jobs.profile import Profile, Registrar
+from chokaq.jobs.tracing import with_trace
 from chokaq.lifecycle.failures import cut
+from chokaq.observe.redact import Redactor
+from chokaq.observe.tracer import tracing
 from chokaq.store.batching import chunks, enqueue_folded
-from chokaq.store.client import ClientLane
+from chokaq.store.client import ClientLane, tell_duplicates
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import CancelAnswer, Enqueued, JobView, NewJob
 
 if TYPE_CHECKING:
     import svcs
 
+    from chokaq.observe.tracing import Tracing
     from chokaq.store.several import SeveralLanes
 
 WAIT_MIN, WAIT_MAX = 0.01, 1.0
@@ -51,6 +55,8 @@ class ChokaQ(Registrar):
         self._given = settings
         self._settings: Settings | None = settings if isinstance(settings, Settings) else None
         self._lane: tuple[Store, ClientLane | SeveralLanes] | None = None
+        self._tracing: Tracing | None = None
+        """Records spans of enqueues; known once the lane is open."""
         self._lock = threading.RLock()
 
     # ── settings and store ────────────────────────────────────────────────────────────────────────────────────────────
@@ -131,11 +137,11 @@ class ChokaQ(Registrar):
         differs. Concurrent calls share round trips. Raises UnknownJobType, PayloadError, PayloadTooLarge and EnqueueError before
         anything is stored.
         """
-        return (await self._client.enqueue([self._compose(Enqueue(job, payload, **options))]))[0]
+        return (await self._accept([self._compose(Enqueue(job, payload, **options))], many=False))[0]
 
     def enqueue_sync(self, job: object, payload: object = None, /, **options: Unpack[Options]) -> Enqueued:
         """As `enqueue`, for threads."""
-        return self._client.enqueue_sync([self._compose(Enqueue(job, payload, **options))])[0]
+        return self._accept_sync([self._compose(Enqueue(job, payload, **options))], many=False)[0]
 
     async def enqueue_many(self, jobs: Iterable[object]) -> list[Enqueued]:
         """Accept many jobs: one answer each, in order; one round trip and one transaction per thousand (or 4 MB).
@@ -144,11 +150,11 @@ class ChokaQ(Registrar):
         equal idempotency key the first one wins. A failure between two transactions carries a note that says how far it came.
         With several databases each gets the jobs of its queues, whatever becomes of the others: transactions and keys are its own.
         """
-        return await self._client.enqueue(self._compose_all(jobs))
+        return await self._accept(self._compose_all(jobs), many=True)
 
     def enqueue_many_sync(self, jobs: Iterable[object]) -> list[Enqueued]:
         """As `enqueue_many`, for threads."""
-        return self._client.enqueue_sync(self._compose_all(jobs))
+        return self._accept_sync(self._compose_all(jobs), many=True)
 
     def enqueue_in(self, cursor: Any, job: object, payload: object = None, /, **options: Unpack[Options]) -> Enqueued:
         """Enqueue on the caller's own cursor (pyodbc or sqlite3): visible with the commit, gone with the rollback.
@@ -163,11 +169,11 @@ class ChokaQ(Registrar):
         the rollback fails, or the connection is broken, close it: the server then rolls back by itself. Then begin anew. When it
         was the commit that got no answer, only an idempotency key keeps the second try from being a second job.
         """
-        return self._in(cursor, [self._compose(Enqueue(job, payload, **options))])[0]
+        return self._accept_in(cursor, [self._compose(Enqueue(job, payload, **options))], many=False)[0]
 
     def enqueue_many_in(self, cursor: Any, jobs: Iterable[object]) -> list[Enqueued]:
         """As `enqueue_in`, for many jobs (see `enqueue_many`), all in the caller's transaction, thus in one database."""
-        return self._in(cursor, self._compose_all(jobs))
+        return self._accept_in(cursor, self._compose_all(jobs), many=True)
 
     def ring(self, *queues: str) -> None:
         """Wake an idle worker of each queue on this host. Never blocks, never raises."""
@@ -270,7 +276,10 @@ class ChokaQ(Registrar):
             with self._lock:
                 lane = self._lane
                 if lane is None:
-                    lane = self._lane = _open(self.settings)
+                    settings = self.settings
+                    traces, redactor = settings.tracing, Redactor(settings.redact)
+                    self._tracing = tracing(traces.enabled, traces.relation, redactor)
+                    lane = self._lane = _open(settings)
         return lane
 
     @property
@@ -284,11 +293,40 @@ class ChokaQ(Registrar):
         limit = self.settings.envelope.max_payload_bytes
         return [compose(self.registry, job if isinstance(job, Enqueue) else Enqueue(job), limit) for job in jobs]
 
-    def _in(self, cursor: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        answers: list[Enqueued] = []
-        for chunk in chunks(jobs):
-            answers += enqueue_folded(lambda unique: self._client.enqueue_in(cursor, unique), chunk)
+    async def _accept(self, jobs: list[NewJob], *, many: bool) -> list[Enqueued]:
+        client = self._client
+        if self._tracing is None:
+            return await client.enqueue(jobs)
+        with self._tracing.sending(jobs, many=many) as sending:
+            answers = await client.enqueue(with_trace(jobs, sending))
+            sending.answered(answers)
         return answers
+
+    def _accept_sync(self, jobs: list[NewJob], *, many: bool) -> list[Enqueued]:
+        client = self._client
+        if self._tracing is None:
+            return client.enqueue_sync(jobs)
+        with self._tracing.sending(jobs, many=many) as sending:
+            answers = client.enqueue_sync(with_trace(jobs, sending))
+            sending.answered(answers)
+        return answers
+
+    def _accept_in(self, cursor: Any, jobs: list[NewJob], *, many: bool) -> list[Enqueued]:
+        client = self._client
+        if self._tracing is None:
+            return _enqueue_in(client, cursor, jobs)
+        with self._tracing.sending(jobs, many=many) as sending:
+            answers = _enqueue_in(client, cursor, with_trace(jobs, sending))
+            sending.answered(answers)
+        return answers
+
+
+def _enqueue_in(client: "ClientLane | SeveralLanes", cursor: Any, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    answers: list[Enqueued] = []
+    for chunk in chunks(jobs):
+        answers += enqueue_folded(lambda unique: client.enqueue_in(cursor, unique), chunk)
+    tell_duplicates(jobs, answers)
+    return answers
 
 
 def _open(settings: Settings) -> "tuple[Store, ClientLane | SeveralLanes]":

@@ -113,7 +113,13 @@ class JobContext:
         """The trace that this execution belongs to, 32 hexadecimal digits: of its own span when `tracing` is on, else the one in
         the W3C `traceparent` among its headers; None when there is neither.
         """
-        return self._trace_id or trace_id_of(self.headers.get("traceparent", ""))
+        if self._trace_id is not None:
+            return self._trace_id
+        try:
+            return trace_id_of(self.headers.get("traceparent", ""))
+        except msgspec.DecodeError:
+            # Headers that somebody has edited in the database; a log line is no place to fail for them.
+            return None
 
     def set_trace_id(self, trace_id: str) -> None:
         """For the worker: the trace of this execution's span."""

@@ -8,7 +8,6 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import msgspec
@@ -22,6 +21,7 @@ from chokaq.maintenance.link import StoreLink
 from chokaq.maintenance.loop import MaintenanceLoop
 from chokaq.observe.levels import take_level_signals
 from chokaq.observe.log import tell_repeats
+from chokaq.observe.version import package_version
 from chokaq.store.doorbell import Doorbell
 from chokaq.store.errors import SchemaMismatch, StoreMisconfigured
 from chokaq.store.open import open_store
@@ -51,7 +51,12 @@ def run_maintenance(settings: Settings, notices: socket.socket, slot: StatusSlot
     setproctitle.setproctitle(f"chokaq: maintenance {settings.here}" if settings.several else "chokaq: maintenance")
     whole = with_all_queues(settings)
     worker = WorkerInfo(
-        worker_id=new_id(), queue="", host=socket.gethostname(), pid=os.getpid(), version=_version(), max_workers=0
+        worker_id=new_id(),
+        queue="",
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        version=package_version(),
+        max_workers=0,
     )
     slot.identify(worker.worker_id)
     try:
@@ -112,10 +117,3 @@ def _end_within(seconds: float) -> None:
     if not signal.getitimer(signal.ITIMER_REAL)[0]:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(max(1, math.ceil(seconds)))
-
-
-def _version() -> str:
-    try:
-        return version("chokaq")
-    except PackageNotFoundError:
-        return "0"

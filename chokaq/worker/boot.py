@@ -5,7 +5,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from chokaq.config import ConfigError, load_app
 from chokaq.config.settings import QueueSettings, Settings
 from chokaq.jobs.ids import new_id
 from chokaq.observe.levels import take_level_signals
+from chokaq.observe.version import package_version
 from chokaq.store.errors import StoreError
 from chokaq.store.open import open_store
 from chokaq.store.protocol import Store
@@ -79,7 +79,7 @@ def worker_info(queue: QueueSettings) -> WorkerInfo:
         queue=queue.name,
         host=socket.gethostname().encode("ascii", "replace").decode()[:255] or "unknown",
         pid=os.getpid(),
-        version=_version(),
+        version=package_version(),
         max_workers=queue.max_workers,
     )
 
@@ -93,10 +93,3 @@ def complain(title: str, message: str) -> None:
     """Say why the child cannot boot: one line on stderr, one write."""
     sys.stderr.write(f"{title}: {message}\n")
     sys.stderr.flush()
-
-
-def _version() -> str:
-    try:
-        return version("chokaq")
-    except PackageNotFoundError:
-        return "0"

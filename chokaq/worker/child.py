@@ -10,6 +10,7 @@ import uvloop
 
 from chokaq.config.settings import QueueSettings, Settings
 from chokaq.jobs.errors import RegistrationError
+from chokaq.observe.tracer import TracingNotInstalled, hand_over_spans, start_exporting
 from chokaq.store.errors import StoreError
 from chokaq.worker.boot import BootError, become_child, choose_store, complain, import_app, one_line, worker_info
 from chokaq.worker.engine import Engine
@@ -39,20 +40,23 @@ def run_child(settings: Settings, queue: QueueSettings, index: int, slot: Status
         runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         _kept.append(runner)
         return runner.run(_serve(settings, queue, app, slot, parent_pid))
-    except (BootError, RegistrationError, StoreError) as error:
+    except (BootError, RegistrationError, StoreError, TracingNotInstalled) as error:
         _ignore_signals()
         complain(title, one_line(error))
         return ExitCode.BOOT_FAILED
 
 
 async def _serve(settings: Settings, queue: QueueSettings, app: Any, slot: StatusSlot, parent_pid: int) -> ExitCode:
+    worker = worker_info(queue)
+    if settings.tracing.enabled:
+        start_exporting(worker.worker_id)
     engine = Engine(
         settings=settings,
         queue=queue,
         app=app,
         store=choose_store(settings, queue.name),
         slot=slot,
-        worker=worker_info(queue),
+        worker=worker,
         parent_pid=parent_pid,
     )
     loop = asyncio.get_running_loop()
@@ -62,6 +66,8 @@ async def _serve(settings: Settings, queue: QueueSettings, app: Any, slot: Statu
         return await engine.run()
     finally:
         await app.aclose()
+        if settings.tracing.enabled:
+            hand_over_spans()
         _ignore_signals()
 
 

@@ -14,6 +14,7 @@ from chokaq.jobs.idempotency import Idempotent
 from chokaq.lifecycle.states import DeathCause
 from chokaq.observe.log import tell_repeats
 from chokaq.observe.redact import Redactor
+from chokaq.observe.tracer import tracing
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import CrashPolicies, DeathNotice, Fetch, Registration, WorkerInfo
 from chokaq.worker.circuit_news import CircuitNews
@@ -62,7 +63,7 @@ class Engine:
     ) -> None:
         """`app`: a ChokaQ, bound to `settings`; `parent_pid`: the supervisor (None: nobody to outlive); `leave`: ends the process.
 
-        Call it on the running loop. Raises RegistrationError when a handler cannot be understood.
+        Call it on the running loop. Raises RegistrationError when a handler cannot be understood, TracingNotInstalled.
         """
         self._settings = settings
         self._queue = queue
@@ -77,6 +78,8 @@ class Engine:
         self._vitals = Vitals()
         # As many as may ever run at once, so that none waits for a thread with its clock running; made as they are needed.
         self._executor = ThreadPoolExecutor(slot.runners, thread_name_prefix="chokaq-handler")
+        self._redact = Redactor(settings.redact)
+        self._tracing = tracing(settings.tracing.enabled, settings.tracing.relation, self._redact)
         self._dispatcher = Dispatcher(app, self._executor)
         once = [layer for layer in app.registry.layers if isinstance(layer, Idempotent)]
         for layer in once:
@@ -161,7 +164,7 @@ class Engine:
         self._worker = worker
         settler = self._settler = Settler(self._store, worker, self._claims, self.counts, keys=self._uses_keys)
         runners = self._runners = Runners(self._queue.name, worker.worker_id, settler, self._slot, self.counts)
-        runners.redact = Redactor(self._settings.redact)
+        runners.redact, runners.tracing = self._redact, self._tracing
         desk = self._desk = Desk(
             queue=self._queue,
             app=self._app,

@@ -5,7 +5,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -20,8 +20,12 @@ from chokaq.worker.counts import Counts
 from chokaq.worker.isolation import isolated
 from chokaq.worker.outcomes import Outcome
 from chokaq.worker.settler import Settler
+from chokaq.worker.spans import end_attempt
 from chokaq.worker.status import StatusSlot
 from chokaq.worker.timers import Timers
+
+if TYPE_CHECKING:
+    from chokaq.observe.tracing import Tracing
 
 _log = structlog.get_logger("chokaq")
 _BREATH = 0.01
@@ -56,6 +60,8 @@ class Runners:
         """The operators' execution timeout in seconds; wins over every policy while set."""
         self.keys: RunKeys | None = None
         """Where handlers claim idempotency keys."""
+        self.tracing: Tracing | None = None
+        """Records a span per attempt; None: tracing is off."""
         self.redact: Callable[[str], str] = redact_text
         """Takes secrets out of what is stored of an error."""
         self.handing_back = False
@@ -145,9 +151,11 @@ class Runners:
         context.keys = self.keys
         claim.task = task
         claim.stage = RUNNING
+        span = None if self.tracing is None else self.tracing.begin(context)
+        enter = None if span is None else span.enter
         error: BaseException | None = None
         try:
-            await isolated(route.run(route.decode(job.payload), context), leave, context)
+            await isolated(route.run(route.decode(job.payload), context), leave, context, enter)
         except GeneratorExit:
             raise
         except BaseException as caught:  # noqa: BLE001 - whatever a handler raises is its outcome, SystemExit included
@@ -161,6 +169,8 @@ class Runners:
             await self._recover(task, error)
         if error is None:
             lost = claim.reason is not None and claim.reason is CancelReason.LOST_LEASE
+            if span is not None:
+                end_attempt(span, None if lost else outcomes.SUCCEEDED)
             if lost:
                 return None
             claim.verdict = True
@@ -178,6 +188,8 @@ class Runners:
             classify=route.classify,
             redact=self.redact,
         )
+        if span is not None:
+            end_attempt(span, outcome)
         error = None  # its traceback holds this frame: break the circle
         claim.verdict = outcomes.verdict(outcome)
         return outcome

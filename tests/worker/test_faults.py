@@ -362,7 +362,8 @@ async def test_handlers_whose_lease_cannot_be_renewed_are_cancelled_when_the_que
         async with house.child() as child:
             house.store.before = before
             await inside.wait()
-            await eventually(lambda: any(log["event"] == "heartbeat_degraded" for log in logs), "reported")
+            told = "heartbeat_threshold_reached" if cancels else "heartbeat_degraded"
+            await eventually(lambda: any(log["event"] == told for log in logs), "reported")
             if cancels:
                 await eventually(lambda: bool(reasons), "cancelled")
             go.set()
@@ -371,6 +372,10 @@ async def test_handlers_whose_lease_cannot_be_renewed_are_cancelled_when_the_que
             away = False
             await eventually(lambda: child.counts.completed == 1, "settled")
     view = house.view(job)
+    missed = [log["failures"] for log in logs if log["event"] == "heartbeat_failed"]
+    assert missed == sorted(set(missed)), "one line for each renewal that was missed"
+    assert missed[:1] == [1]
+    assert ("job_heartbeat_lost" in [log["event"] for log in logs]) is cancels
     if cancels:
         assert reasons == [CancelReason.HEARTBEAT]
         assert (view.status, view.failure_reason) == (JobStatus.FAILED, FailureReason.HEARTBEAT_FAILURE)
