@@ -101,8 +101,11 @@ class Folding:
 
 
 def is_ours(logger: object) -> bool:
-    """True for the logger of the package itself: an application's event may have the same name."""
-    return getattr(logger, "name", None) == "chokaq"
+    """True for the logger of the package itself: an application's event may have the same name.
+
+    Where the loggers that structlog was told to use have no names, the event's name alone has to do.
+    """
+    return getattr(logger, "name", "chokaq") == "chokaq"
 
 
 def _plain(value: object) -> object:

@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+_log = structlog.get_logger("chokaq")
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 _FIRST: int = getattr(signal, "SIGRTMIN", 34)
 DEBUG_SIGNAL = _FIRST + 22
@@ -92,7 +93,7 @@ def set_level(level: str) -> None:
     finer = min(level, before, key=LEVELS.__getitem__)
     if finer == level:
         _apply(level)
-    structlog.get_logger("chokaq").info("log_level_changed", level_now=level, level_before=before, pid=os.getpid())
+    _log.info("log_level_changed", level_now=level, level_before=before, pid=os.getpid())
     _apply(level)
 
 

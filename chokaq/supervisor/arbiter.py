@@ -251,8 +251,8 @@ class Arbiter:
         if ready and not self._was_ready:
             log.info("supervisor_ready")
             self._notifier.ready()
-        elif self._was_ready and not ready:
-            (log.warning if self._shutdown is None else log.info)("supervisor_not_ready", problem=hindrance)
+        elif self._was_ready and not ready and self._shutdown is None:
+            log.warning("supervisor_not_ready", problem=hindrance)
         self._was_ready = ready
         if self._reloading and not self._renewal.busy and not self._rollout.busy:
             self._reloading = False

@@ -2,29 +2,14 @@
 
 import json
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chokaq.observe import configure_logging, redact, redact_text
-
-
-@contextmanager
-def fresh(*own: logging.Handler) -> Iterator[None]:
-    """Root logging as a new program has it (pytest's own handlers are put in after the fixtures), and back again."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    root.handlers[:] = own
-    try:
-        yield
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
-        structlog.reset_defaults()
+from chokaq.observe import configure_logging, redact, redact_text, tell_repeats
+from tests.observe.conftest import fresh
 
 
 def test_json_lines_parse_and_hold_no_secrets(capfd: pytest.CaptureFixture[str]) -> None:
@@ -100,6 +85,31 @@ def test_the_console_shows_an_event_on_one_line(capfd: pytest.CaptureFixture[str
     assert len(err.splitlines()) == 1
     assert "queue_stalled" in err
     assert "queue=emails" in err
+
+
+def test_secrets_stay_out_of_the_fields_of_jobs_commands_and_repeats(capfd: pytest.CaptureFixture[str]) -> None:
+    with fresh():
+        configure_logging("info", "json", [r"card-\d+"], repeats=1)
+        log = structlog.get_logger("chokaq")
+        for _ in range(2):
+            log.info("job_retried", type="pay.v1", error="Refused", message="PWD=hunter2; card-77 declined")
+            log.warning("command_rejected", command="purge card-77", target="card-77", why="token=hunter2", actor="a")
+            log.error("schema_apply_failed", store="mssql://sa:hunter2@h/d", error="mssql://sa:hunter2@h/d")
+        tell_repeats(all_of_them=True)
+    _, err = capfd.readouterr()
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert [line["event_id"] for line in lines] == [2022, 6000, 5002] * 2
+    assert [line["folded"] for line in lines[3:]] == [1, 1, 1]
+    assert lines[4]["command"] == "purge ***"
+    assert "hunter2" not in err
+    assert "card-77" not in err
+
+
+def test_numbers_stand_on_the_console_as_well(capfd: pytest.CaptureFixture[str]) -> None:
+    with fresh():
+        configure_logging("info", "console")
+        structlog.get_logger("chokaq").info("worker_started", queue="emails")
+    assert "event_id=1000" in capfd.readouterr().err
 
 
 def test_configuring_twice_says_nothing_twice(capfd: pytest.CaptureFixture[str]) -> None:
