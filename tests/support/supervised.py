@@ -70,7 +70,7 @@ class Program:
         """The end of the log."""
         return self.log.read_text(errors="replace")[-TAIL:]
 
-    def send(self, number: signal.Signals) -> None:
+    def send(self, number: int) -> None:
         """Signal the supervisor alone."""
         self.process.send_signal(number)
 
