@@ -37,7 +37,8 @@ def worker(
     """Run jobs: fork the children of every queue and look after them until SIGTERM or SIGINT.
 
     SIGHUP reads the YAML again (but keeps the database), SIGUSR2 restarts the children one by one, SIGTTIN and SIGTTOU add
-    and take away a process. Options and a configuration file given here hold after a SIGHUP, too.
+    and take away a process, SIGRTMIN+22 logs at debug and SIGRTMIN+23 as configured again. Options and a configuration file given
+    here hold after a SIGHUP, too.
     """
     with leaving_when_told():
         common = Common.of(ctx, config, database)

@@ -34,12 +34,18 @@ def command(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     _log.warning("command_rejected", command=name, **about, problem=str(error))
                 raise
             if is_heard():
-                _log.info("command_completed", command=name, **_about(args, kwargs))
+                _log.info("command_completed", command=name, **_about(args, kwargs), **_counts(answer))
             return answer
 
         return told
 
     return decorate
+
+
+def _counts(answer: object) -> dict[str, int]:
+    """How many jobs were accepted or refused, where the answer tells."""
+    counts: dict[str, int] = getattr(answer, "counts", {})
+    return {kind: count for kind, count in counts.items() if count}
 
 
 def _about(args: Sequence[object], kwargs: dict[str, object]) -> dict[str, object]:

@@ -24,7 +24,7 @@ def run(settings: Settings, *, entries: Entries | None = None) -> int:
     Signals: TERM and INT drain within `supervisor.shutdown_grace`, a second one at least 1 s later kills; HUP reloads the
     file the settings came from (not to another database, nor a queue to another one: that needs a restart); USR2 replaces
     every child, one at a time; TTIN adds a process to the queue with the most work per process, TTOU takes one from the queue
-    with the least that has more than one.
+    with the least that has more than one; RTMIN+22 makes every process log at debug, RTMIN+23 at the configured level again.
     """
     if not settings.queues:
         sys.stderr.write("chokaq: no queue is configured: name at least one under `queues:` in chokaq.yaml\n")
