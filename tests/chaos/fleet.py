@@ -23,6 +23,7 @@ ENDING = 60.0
 CONFIG = """
 app: chaosapp:app
 log_format: json
+log_repeats: null
 database: {{url: "{url}", command_timeout: {command_timeout}, lock_timeout: 5s, connect_timeout: 5s}}
 queues:
   main: {{max_workers: {workers}, processes: {processes}}}

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
@@ -59,7 +60,7 @@ def test_what_was_carried_out_is_told_with_actor_target_and_counts(fake: FakeRep
 @pytest.mark.parametrize(
     ("command", "call"),
     [
-        ("cancel", lambda session: cancel_jobs(session, ["x"], ANNA)),
+        ("cancel", lambda _: cancel_jobs(SimpleNamespace(cancel_jobs=None), ["x"], ANNA)),
         ("resurrect", lambda session: resurrect_jobs(session, ["x"], ANNA)),
         ("drop", lambda session: drop_jobs(session, [], by("anna"))),
         ("purge", lambda session: purge_jobs(session, ["x"], who=ANNA)),

@@ -13,11 +13,14 @@ from chokaq import idempotent
 from chokaq.config.settings import Policy
 from chokaq.jobs.context import JobContext
 from chokaq.lifecycle.errors import FatalError, Snooze, Throttled
+from chokaq.lifecycle.states import Answer
 from chokaq.observe.events import EVENTS
 from chokaq.observe.levels import verbose
 from chokaq.observe.running import job_fields
 from chokaq.store.records import QueueChange
+from chokaq.worker.claims import Operation
 from chokaq.worker.lane import Lane
+from chokaq.worker.telling import tell_settled
 
 from .harness import KEY, QUEUE, House, Send, eventually
 
@@ -123,6 +126,14 @@ async def test_successes_and_what_goes_back_are_told_at_debug_only(build: Callab
     async def handle(_job: Send) -> None: ...
 
     assert await told(build(), handle, lambda counts: counts.succeeded == 1) == []
+
+
+def test_a_success_that_nobody_reads_is_not_even_looked_at() -> None:
+    class Untouched:
+        def __getattr__(self, name: str) -> object:
+            raise AssertionError(name)
+
+    tell_settled(Operation.SUCCEED, [Untouched()], [Answer.APPLIED])  # type: ignore[list-item]
 
 
 async def test_a_success_is_told_at_debug(house: House, debug: None) -> None:

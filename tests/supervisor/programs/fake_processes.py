@@ -182,7 +182,7 @@ def break_once_ready() -> None:
 
 
 if __name__ == "__main__":
-    configure_logging("debug", "json")
+    configure_logging("debug", "json", repeats=None)
     if os.environ.get("BREAK_ONCE_READY"):
         break_once_ready()
     if os.environ.get("BECOME_SUBREAPER"):

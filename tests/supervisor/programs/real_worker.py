@@ -13,6 +13,6 @@ from chokaq.observe import configure_logging
 from chokaq.supervisor import run
 
 if __name__ == "__main__":
-    configure_logging("info", "json")
+    configure_logging("info", "json", repeats=None)
     load = load_settings if "undescribed" in sys.argv else load_worker_settings
     sys.exit(run(load(Path(sys.argv[1]))))
