@@ -1,6 +1,7 @@
 """Settings that are allowed and contradict each other all the same: what `chokaq check` warns about."""
 
 import difflib
+import importlib.util
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -28,6 +29,9 @@ def check_settings(settings: Settings) -> list[Problem]:
     for name, own in settings.types.items():
         found += _policy(("types", name), msgspec.structs.replace(settings.defaults, **own))
     found += _processes(settings)
+    if settings.tracing.enabled and not _is_installed("opentelemetry.sdk"):
+        missing = "true, but OpenTelemetry is not installed here: pip install 'chokaq[otel]'"
+        found.append(_warning(("tracing", "enabled"), missing))
     return found
 
 
@@ -151,6 +155,13 @@ def _databases(settings: Settings) -> Iterator[Problem]:
         if settings.queues and name not in map(settings.database_name, settings.queues):
             message = "no queue of this file lives here: no worker serves it, rescues its jobs or deletes its old rows"
             yield _warning(place, message)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:
+        return False
 
 
 def _warning(place: tuple[str, ...], message: str) -> Problem:

@@ -1,10 +1,11 @@
 """Warnings: settings that are allowed and contradict each other."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from chokaq.config import load_settings
+from chokaq.config import ConfigError, load_settings
 from chokaq.config.application import AppFacts
 from chokaq.config.checks import check_application, check_environment, check_settings
 from chokaq.config.settings import Settings
@@ -103,3 +104,17 @@ def test_a_pipe_needs_no_handler_per_type_and_empty_queues_serve_all(tmp_path: P
 def test_a_misspelt_environment_variable_is_noticed() -> None:
     environ = {"CHOKAQ_DATABSE_URL": "x", "CHOKAQ_APP": "a:b", "CHOKAQ_TEST_SQLSERVER": "x", "HOME": "/"}
     assert [problem.path for problem in check_environment(environ)] == ["$CHOKAQ_DATABSE_URL"]
+
+
+def test_tracing_without_its_packages_is_warned_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on = settings(tmp_path, "tracing: {enabled: true}")
+    assert check_settings(on) == []
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)  # type: ignore[arg-type]
+    [warning] = check_settings(on)
+    assert (warning.path, "pip install 'chokaq[otel]'" in warning.message) == ("tracing.enabled", True)
+    assert check_settings(settings(tmp_path, "tracing: {enabled: false}")) == []
+
+
+def test_a_relation_nobody_knows_is_refused_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"tracing\.relation.*must be link or child|tracing\.relation"):
+        settings(tmp_path, "tracing: {enabled: true, relation: sibling}\nlog_repeats: 0\n")

@@ -12,7 +12,7 @@ import chokaq
 from chokaq.observe.events import EVENTS
 
 PACKAGE = Path(chokaq.__file__).parent
-DOCS = PACKAGE.parent / "docs" / "logs.md"
+DOCS = Path(__file__).parents[2] / "docs" / "logs.md"
 METHODS = {"debug", "info", "warning", "error", "exception", "critical"}
 REFERENCE = {
     1000, 1001, 1002, 1003, 1004, 1010, 1011, 1012, 1013, 1014, 1015, 1016,
