@@ -109,7 +109,7 @@ def test_a_misspelt_environment_variable_is_noticed() -> None:
 def test_tracing_without_its_packages_is_warned_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on = settings(tmp_path, "tracing: {enabled: true}")
     assert check_settings(on) == []
-    monkeypatch.setitem(sys.modules, "opentelemetry", None)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)  # type: ignore[arg-type]
     [warning] = check_settings(on)
     assert (warning.path, "pip install 'chokaq[otel]'" in warning.message) == ("tracing.enabled", True)
     assert check_settings(settings(tmp_path, "tracing: {enabled: false}")) == []
