@@ -56,7 +56,7 @@ def _about(args: Sequence[object], kwargs: dict[str, object]) -> dict[str, objec
     if isinstance(target, str):
         about["target"] = target
     elif isinstance(target, Sequence):
-        about["jobs"] = len(target)
+        about["targets"] = len(target)
         if target:
             about["target"] = target[0]
     if who is not None:

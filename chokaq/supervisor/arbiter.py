@@ -158,9 +158,10 @@ class Arbiter:
 
     def _pass_on(self, number: int) -> None:
         """Give a signal about the log level to every process; those forked later have it from us."""
-        keeper, web = self.crew.keeper.child, self.web.pid
-        others = [child.pid for child in (keeper,) if child is not None] + [pid for pid in (web,) if pid is not None]
-        for pid in [child.pid for _, child in self.crew.living()] + others:
+        pids = [child.pid for _, child in self.crew.living()] + self.crew.keepers.pids
+        if self.web.pid is not None:
+            pids.append(self.web.pid)
+        for pid in pids:
             send(pid, number)
 
     def _stop(self, reason: str, code: ProgramExit) -> None:

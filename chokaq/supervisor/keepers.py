@@ -91,6 +91,11 @@ class Keepers:
                 keeper.reload(settings.at(name))
         self._open(settings)
 
+    @property
+    def pids(self) -> list[int]:
+        """Of those that run."""
+        return [keeper.child.pid for keeper in self._kept.values() if keeper.child is not None]
+
     def owns(self, pid: int) -> bool:
         """True for the pid of one of them."""
         return any(keeper.owns(pid) for keeper in self._kept.values())

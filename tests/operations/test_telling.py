@@ -47,7 +47,7 @@ def test_what_was_carried_out_is_told_with_actor_target_and_counts(fake: FakeRep
             "event": "command_completed",
             "log_level": "info",
             "command": "resurrect",
-            "jobs": 3,
+            "targets": 3,
             "target": one,
             "actor": "anna",
             "why": ANNA.reason,
