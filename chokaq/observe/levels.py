@@ -22,6 +22,10 @@ NORMAL_SIGNAL = _FIRST + 23
 LEVEL_SIGNALS = (DEBUG_SIGNAL, NORMAL_SIGNAL)
 
 
+_left_alone = None if structlog.is_configured() else list(structlog.get_config()["processors"])
+"""What structlog does when nobody has told it anything."""
+
+
 class Verbosity:
     """What a hot path asks before it puts a line together: `if verbose.debug:` costs an attribute, a filtered call some µs."""
 
@@ -66,7 +70,7 @@ def is_heard() -> bool:
 
     What runs in programs that are not ours asks first: structlog left to itself would write to their standard output.
     """
-    return structlog.is_configured()
+    return bool(structlog.get_config()["processors"] != _left_alone)
 
 
 def configured_level() -> str:

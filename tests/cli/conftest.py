@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+import structlog
 from typer.testing import CliRunner
 
 from chokaq.cli.program import build
@@ -34,6 +35,14 @@ class Ran:
 
 
 Cli = Callable[..., Ran]
+
+
+@pytest.fixture(autouse=True)
+def no_logging_of_others() -> Iterator[None]:
+    """A command begins as a program does, with logging that nobody has set up."""
+    structlog.reset_defaults()
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(autouse=True)
