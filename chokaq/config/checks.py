@@ -32,6 +32,7 @@ def check_settings(settings: Settings) -> list[Problem]:
     if settings.tracing.enabled and not _is_installed("opentelemetry.sdk"):
         missing = "true, but OpenTelemetry is not installed here: pip install 'chokaq[otel]'"
         found.append(_warning(("tracing", "enabled"), missing))
+    found += _probes(settings)
     return found
 
 
@@ -162,6 +163,18 @@ def _is_installed(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except ImportError:
         return False
+def _probes(settings: Settings) -> Iterator[Problem]:
+    probes = settings.probes
+    for name in probes.lag_exempt:
+        if settings.queues and name not in settings.queues:
+            yield _warning(("probes", "lag_exempt"), f"names the queue {name}, which this worker does not serve")
+    for name, queue in settings.queues.items():
+        if probes.port is not None and queue.stall_limit < probes.loop_stalled:
+            message = (
+                f"{format_duration(probes.loop_stalled)} is above stall_limit of {name} "
+                f"({format_duration(queue.stall_limit)}): a stalled child is killed before /healthz tells of it"
+            )
+            yield _warning(("probes", "loop_stalled"), message)
 
 
 def _warning(place: tuple[str, ...], message: str) -> Problem:

@@ -25,7 +25,9 @@ def check_combinations(settings: Settings) -> list[Problem]:
     if supervisor.respawn_max < supervisor.respawn_min:
         place = ("supervisor", "respawn_max")
         problems.append(_below(place, supervisor.respawn_max, "respawn_min", supervisor.respawn_min))
-    return problems + _idempotency(settings) + _deck(settings.deck) + _databases(settings) + _shown(settings)
+    return (
+        problems + _idempotency(settings) + _deck(settings.deck) + _probes(settings) + _databases(settings) + _shown(settings)
+    )
 
 
 def exposed(deck: DeckSettings) -> str | None:
@@ -60,6 +62,20 @@ def _deck(deck: DeckSettings) -> list[Problem]:
     told = exposed(deck)
     if told is not None:
         problems.append(Problem("deck.host", told))
+    return problems
+
+
+def _probes(settings: Settings) -> list[Problem]:
+    probes, deck = settings.probes, settings.deck
+    problems = []
+    degraded, unhealthy = probes.lag_degraded, probes.lag_unhealthy
+    if degraded is not None and unhealthy is not None and unhealthy < degraded:
+        problems.append(_below(("probes", "lag_unhealthy"), unhealthy, "lag_degraded", degraded))
+    if probes.heartbeat_timeout < probes.loop_stalled:
+        place = ("probes", "heartbeat_timeout")
+        problems.append(_below(place, probes.heartbeat_timeout, "loop_stalled", probes.loop_stalled))
+    if deck.enabled and probes.port and probes.port == deck.port:
+        problems.append(Problem("probes.port", f"must not be the port of The Deck, which is {deck.port}, too"))
     return problems
 
 

@@ -14,6 +14,7 @@ from chokaq.config.sections import (
     IDEMPOTENCY,
     MAINTENANCE,
     POLICY,
+    PROBES,
     QUEUE,
     SUPERVISOR,
     TOP,
@@ -26,6 +27,7 @@ from chokaq.config.settings import (
     IdempotencySettings,
     MaintenanceSettings,
     Policy,
+    ProbesSettings,
     QueueSettings,
     Settings,
     SupervisorSettings,
@@ -99,6 +101,7 @@ def example() -> str:
         ),
         _section("tracing", "OpenTelemetry: it needs the extra chokaq[otel].", _fields("tracing")),
         _section("deck", "The Deck, the web dashboard: it needs the extra chokaq[deck].", _fields("deck")) + _USERS,
+        _section("probes", "What a worker answers to probes (docs/health.md) and to Prometheus.", _fields("probes")),
     ]
     return "\n".join(parts)
 
@@ -120,6 +123,8 @@ def _fields(section: str) -> Iterator[str]:
             yield from _options(TracingSettings, TRACING, TracingSettings())
         case "deck":
             yield from _options(DeckSettings, DECK, DeckSettings())
+        case "probes":
+            yield from _options(ProbesSettings, PROBES, ProbesSettings())
         case _:
             yield from _options(EnvelopeSettings, ENVELOPE, EnvelopeSettings())
 

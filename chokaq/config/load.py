@@ -25,6 +25,7 @@ from chokaq.config.sections import (
     IDEMPOTENCY,
     MAINTENANCE,
     POLICY,
+    PROBES,
     QUEUE,
     QUEUE_ALONE,
     SECTIONS,
@@ -39,6 +40,7 @@ from chokaq.config.settings import (
     IdempotencySettings,
     MaintenanceSettings,
     Policy,
+    ProbesSettings,
     QueueSettings,
     Settings,
     SupervisorSettings,
@@ -168,6 +170,7 @@ def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None, *, 
         idempotency=IdempotencySettings(**reader.section(("idempotency",), tree.get("idempotency"), IDEMPOTENCY)),
         tracing=TracingSettings(**reader.section(("tracing",), tree.get("tracing"), TRACING)),
         deck=_deck(reader, tree.get("deck")),
+        probes=ProbesSettings(**reader.section(("probes",), tree.get("probes"), PROBES)),
         source=file,
     )
     return settings.only(settings.database) if alone else settings.at(settings.default_database)

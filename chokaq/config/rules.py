@@ -217,6 +217,15 @@ def is_secret(value: str) -> bool:
     return 32 <= len(value) <= 200 and value.isascii() and value.isprintable() and " " not in value
 
 
+def is_address(value: str) -> bool:
+    """True for what can be listened on without asking anybody: an address, or `localhost`."""
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return value.lower() == "localhost"
+    return True
+
+
 def is_network(value: str) -> bool:
     """True for an address or a network."""
     try:

@@ -12,7 +12,9 @@ from chokaq.config.rules import (
     duration,
     flag,
     integer,
+    is_address,
     is_database_name,
+    is_name,
     is_network,
     is_secret,
     number,
@@ -144,6 +146,18 @@ DECK_USER: Section = {
     "role": choice("viewer", "operator"),
 }
 
+PROBES: Section = {
+    "host": text("an address, or localhost", is_address),
+    "port": integer(0, 65_535).or_null(),
+    "supervisor_timeout": duration(3, DAY),
+    "heartbeat_timeout": duration(1, DAY),
+    "loop_stalled": duration(1, DAY),
+    "database_timeout": duration(0.1, MINUTE),
+    "lag_degraded": duration(0, DAY).or_null(),
+    "lag_unhealthy": duration(0.001, DAY).or_null(),
+    "lag_exempt": texts("a list of queue names", is_name),
+}
+
 TOP: Section = {
     "app": text(
         "package.module:attribute", lambda value: bool(re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", value))
@@ -168,6 +182,7 @@ SECTIONS = (
     "idempotency",
     "tracing",
     "deck",
+    "probes",
 )
 
 DATABASE_URL = "CHOKAQ_DATABASE_URL"

@@ -232,6 +232,29 @@ class DeckSettings(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.users) or self.token is not None or self.proxy_header is not None
 
 
+class ProbesSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker answers to probes (/livez, /readyz, /healthz) and to Prometheus (/metrics)."""
+
+    host: str = "127.0.0.1"
+    """The address it listens on; 0.0.0.0 (or ::) for a kubelet or a Prometheus. Nobody has to sign in: it tells no job data."""
+    port: int | None = None
+    """The port it listens on; 0: a free one, which is logged. None: no probes."""
+    supervisor_timeout: float = 15.0
+    """A supervisor that has not looked after its children for this long is not live (it looks every second)."""
+    heartbeat_timeout: float = 30.0
+    """A child whose event loop has not turned for this long takes no work (it turns several times a second)."""
+    loop_stalled: float = 5.0
+    """… and for this long is told of: degraded."""
+    database_timeout: float = 2.0
+    """A database that has not answered the question of /healthz for this long is unhealthy; nobody waits longer for the answer."""
+    lag_degraded: float | None = 5.0
+    """A queue of this worker whose oldest due job waits for longer is degraded, unless paused or inactive. None: never."""
+    lag_unhealthy: float | None = 10.0
+    """… and for longer than this is unhealthy. None: never."""
+    lag_exempt: tuple[str, ...] = ()
+    """Queues whose lag is told and not judged: those that are meant to wait."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a worker, a client or a command needs to know."""
 
@@ -271,6 +294,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The web dashboard."""
     tracing: TracingSettings = TracingSettings()
     """Spans of enqueues and executions."""
+    probes: ProbesSettings = ProbesSettings()
+    """What a worker answers to probes."""
     redact: tuple[str, ...] = ()
     """Regular expressions of secrets: what they match in a handler's errors becomes *** before it is stored, and in every log
     line. (Passwords in URLs and connection strings always do.)"""

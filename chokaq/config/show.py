@@ -14,6 +14,7 @@ from chokaq.config.sections import (
     IDEMPOTENCY,
     MAINTENANCE,
     POLICY,
+    PROBES,
     QUEUE,
     QUEUE_ALONE,
     SUPERVISOR,
@@ -68,6 +69,7 @@ def shown_settings(loaded: Loaded) -> list[Shown]:
     rows += _rows(loaded, ("deck",), DECK, settings.deck)
     for name, user in settings.deck.users.items():
         rows += _rows(loaded, ("deck", "users", name), DECK_USER, user)
+    rows += _rows(loaded, ("probes",), PROBES, settings.probes)
     return rows
 
 

@@ -2,7 +2,14 @@
 
 import msgspec
 
-from chokaq.config.settings import MaintenanceSettings, QueueSettings, Settings, SupervisorSettings
+from chokaq.config.settings import (
+    DeckSettings,
+    MaintenanceSettings,
+    ProbesSettings,
+    QueueSettings,
+    Settings,
+    SupervisorSettings,
+)
 from chokaq.supervisor.children import Assignment, Post
 
 
@@ -51,13 +58,15 @@ def _queue_view(queue: QueueSettings) -> QueueSettings:
 
 
 def _child_view(settings: Settings) -> Settings:
-    """Everything shared that a child can notice: not the other queues, nor what only supervisor or maintenance read."""
+    """Everything shared that a child can notice: not the other queues, nor what only the other processes read."""
     return msgspec.structs.replace(
         without_level(settings),
         queues={},
         registered={},
         source=None,
         maintenance=MaintenanceSettings(),
+        deck=DeckSettings(),
+        probes=ProbesSettings(),
         supervisor=SupervisorSettings(shutdown_grace=settings.supervisor.shutdown_grace),
     )
 

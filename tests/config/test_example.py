@@ -8,13 +8,25 @@ import msgspec
 from chokaq.config import QueueSettings, Settings, load_settings
 from chokaq.config.docs import field_docs
 from chokaq.config.example import example
-from chokaq.config.sections import DATABASE, ENVELOPE, IDEMPOTENCY, MAINTENANCE, POLICY, QUEUE, SUPERVISOR, TOP
+from chokaq.config.sections import (
+    DATABASE,
+    DECK,
+    ENVELOPE,
+    IDEMPOTENCY,
+    MAINTENANCE,
+    POLICY,
+    PROBES,
+    QUEUE,
+    SUPERVISOR,
+    TOP,
+)
 from chokaq.config.settings import (
     DeckSettings,
     EnvelopeSettings,
     IdempotencySettings,
     MaintenanceSettings,
     Policy,
+    ProbesSettings,
     SupervisorSettings,
 )
 from chokaq.store.options import DatabaseSettings
@@ -50,7 +62,7 @@ def test_the_example_with_every_option_taken_in_is_the_defaults_too(tmp_path: Pa
 
 def test_every_option_is_in_the_example_with_its_meaning() -> None:
     text = example()
-    for section in (TOP, DATABASE, QUEUE, POLICY, SUPERVISOR, MAINTENANCE, ENVELOPE, IDEMPOTENCY):
+    for section in (TOP, DATABASE, QUEUE, POLICY, SUPERVISOR, MAINTENANCE, ENVELOPE, IDEMPOTENCY, DECK, PROBES):
         for name in section:
             assert re.search(rf"# .+\n *#{name}: ", text), name
 
@@ -64,6 +76,8 @@ def test_every_setting_is_documented() -> None:
         MaintenanceSettings,
         EnvelopeSettings,
         IdempotencySettings,
+        DeckSettings,
+        ProbesSettings,
         Settings,
     ):
         undocumented = [name for name, doc in field_docs(struct).items() if not doc]
