@@ -23,6 +23,7 @@ from chokaq.lifecycle.states import Answer, JobStatus, Pillar
 from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders
 from chokaq.store.claims import ClaimSession
 from chokaq.store.looking import LookingSession
+from chokaq.store.probing import ProbingSession
 from chokaq.store.records import (
     Attempt,
     AuditEntry,
@@ -58,7 +59,7 @@ MAX_JOBS_PER_CALL = 1_000
 MAX_BYTES_PER_CALL = 4_000_000
 
 
-class Session(ClaimSession, LookingSession, Protocol):
+class Session(ClaimSession, LookingSession, ProbingSession, Protocol):
     """One connection to a store; one thread at a time."""
 
     # ── client ────────────────────────────────────────────────────────────────────────────────────────────────────────

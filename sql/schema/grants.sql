@@ -11,6 +11,7 @@ GRANT EXECUTE ON chokaq.CancelJobs TO chokaq_client;
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_client;
 GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_worker;
+GRANT EXECUTE ON chokaq.ReadHealth TO chokaq_worker;
 GRANT EXECUTE ON chokaq.RegisterWorker TO chokaq_worker;
 GRANT EXECUTE ON chokaq.FetchJobs TO chokaq_worker;
 GRANT EXECUTE ON chokaq.StartJobs TO chokaq_worker;
@@ -43,6 +44,7 @@ GRANT EXECUTE ON chokaq.ReportCircuits TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ReadCircuitOrders TO chokaq_worker;
 GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_operator;
+GRANT EXECUTE ON chokaq.ReadHealth TO chokaq_operator;
 GRANT EXECUTE ON chokaq.GetJob TO chokaq_operator;
 GRANT EXECUTE ON chokaq.GetStatuses TO chokaq_operator;
 GRANT EXECUTE ON chokaq.GetKeyHolder TO chokaq_operator;
@@ -74,6 +76,7 @@ GRANT EXECUTE ON chokaq.ListFamilies TO chokaq_operator;
 GRANT SELECT ON chokaq.Jobs TO chokaq_operator;
 GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_reader;
+GRANT EXECUTE ON chokaq.ReadHealth TO chokaq_reader;
 GRANT EXECUTE ON chokaq.GetJob TO chokaq_reader;
 GRANT EXECUTE ON chokaq.GetStatuses TO chokaq_reader;
 GRANT EXECUTE ON chokaq.GetKeyHolder TO chokaq_reader;

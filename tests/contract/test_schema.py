@@ -79,6 +79,22 @@ def test_a_newer_schema_than_the_program_is_refused_clearly(empty_place: Databas
     assert store.check_schema() != []
 
 
+def test_a_session_that_is_open_sees_the_schema_move_on_beneath_it(empty_place: DatabaseSettings) -> None:
+    store = open_store(empty_place)
+    store.apply_schema()
+    session = store.session()
+    lab = stores.laboratory(empty_place)
+    try:
+        lab.execute("UPDATE {SchemaMigrations} SET Version = 9999 WHERE Version = 1")
+        health = session.read_health(["emails"])
+    finally:
+        lab.close()
+        session.close()
+
+    assert (health.version, health.fits) == (9999, False)
+    assert health.needed < 9999
+
+
 @pytest.mark.parametrize(
     "damage", ["DROP INDEX {index}", "ALTER TABLE {JobsHot} ADD Extra int NULL", "DROP TABLE {JobNotes}"]
 )

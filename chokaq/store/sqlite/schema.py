@@ -40,6 +40,11 @@ def version(connection: sqlite3.Connection) -> int | None:
     return found
 
 
+def fits(installed: int | None) -> bool:
+    """Whether this program opens a session on that version."""
+    return installed == latest()
+
+
 def ensure(connection: sqlite3.Connection, path: Path) -> None:
     """Make a first run just work: install into an empty file. Call it under the writers' lock.
 

@@ -7,6 +7,7 @@ from chokaq.store.sqlite.fetch import FetchOperation
 from chokaq.store.sqlite.looking import LookingOperations
 from chokaq.store.sqlite.maintenance import MaintenanceOperations
 from chokaq.store.sqlite.operators import OperatorOperations
+from chokaq.store.sqlite.probing import ProbingOperations
 from chokaq.store.sqlite.repairs import RepairOperations
 from chokaq.store.sqlite.rescue import RescueOperations
 from chokaq.store.sqlite.worker import WorkerOperations
@@ -23,5 +24,6 @@ class SqliteSession(
     CircuitOperations,
     ClaimOperations,
     LookingOperations,
+    ProbingOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; see there for every method."""

@@ -113,6 +113,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "ErrorType": text(255), "Tag": text(1000), "Text": text(1000), "FromMs": BIGINT, "UntilMs": BIGINT, "AfterMs": BIGINT,
         "AfterId": ID_OR_EMPTY, "Limit": INT, "Look": INT,
     },
+    "ReadHealth": {"Mapped": text(33), "Queues": DOCUMENT},
     "ReportCircuits": {"WorkerId": ID, "Mapped": text(33), "Circuits": DOCUMENT},
     "ReadCircuitOrders": {},
     "ListCircuits": {},
