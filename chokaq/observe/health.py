@@ -8,6 +8,8 @@ from enum import StrEnum
 
 import msgspec
 
+from chokaq.observe.facts import ChildFacts, DatabaseFacts, LagFacts, QueueFacts, SchemaFacts
+
 
 class Health(StrEnum):
     """A verdict."""
@@ -43,64 +45,10 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     limits: dict[str, float | None] = {}
     """Seconds beyond which it is `degraded` or `unhealthy`; None: never."""
     parts: Sequence[Part] = ()
-
-
-class ChildFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One place for a child of a queue."""
-
-    name: str
-    """`emails#0`."""
-    here: bool = True
-    """False: nobody stands there now."""
-    ready: bool = False
-    """It has booted, and nobody has told it to leave."""
-    silent: float | None = None
-    """Since its event loop last turned; None: it never has."""
-    lag: float = 0.0
-    """How late the loop turned the last time."""
-    reaches_store: bool = True
-
-
-class QueueFacts(msgspec.Struct, frozen=True):
-    """A queue and its children."""
-
-    name: str
-    children: list[ChildFacts]
-
-
-class LagFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database knows of a queue."""
-
-    name: str
-    held: str | None = None
-    """`paused` or `inactive`: an operator wants its jobs to wait."""
-    oldest_due: float | None = None
-    """How long its oldest due job has waited; None: none is due."""
-
-
-class DatabaseFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the last question, and of the one under way."""
-
-    answered: bool = False
-    """The last question that ended was answered."""
-    failed: bool = False
-    """The last question that ended failed."""
     took: float | None = None
-    """How long the last question that ended took."""
+    """How long it took to find out."""
     age: float | None = None
-    """Since then; None: none has ended yet."""
-    waiting: float | None = None
-    """Since the question under way was asked; None: none is."""
-
-
-class SchemaFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the database said of its schema when it was last asked."""
-
-    known: bool = False
-    """False: it has not been asked successfully yet."""
-    fits: bool = True
-    live: int | None = None
-    needed: int | None = None
+    """How long ago that was; None: just now."""
 
 
 def worst(checks: Iterable[Check | Part]) -> Health:
@@ -285,28 +233,5 @@ def _or_none(version: int | None) -> str:
 def _time(seconds: float) -> str:
     """A duration in words: the precision that matters at its size."""
     if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
+        return f"{seconds * 1000:.{0 if seconds >= 0.01 else 1}f} ms"
     return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-__all__ = [
-    "Check",
-    "ChildFacts",
-    "DatabaseFacts",
-    "Health",
-    "LagFacts",
-    "Part",
-    "QueueFacts",
-    "SchemaFacts",
-    "is_live",
-    "judge_database",
-    "judge_lag",
-    "judge_loops",
-    "judge_maintenance",
-    "judge_phase",
-    "judge_reach",
-    "judge_schema",
-    "judge_supervisor",
-    "judge_workers",
-    "worst",
-]

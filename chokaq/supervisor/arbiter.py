@@ -11,10 +11,12 @@ from chokaq.config.settings import Settings
 from chokaq.observe import configure_logging, tell_repeats
 from chokaq.observe.levels import LEVEL_SIGNALS, NORMAL_SIGNAL, configure_level, on_level_signal, signal_name
 from chokaq.supervisor.board import MIN_RUNNERS, Board
+from chokaq.supervisor.bulletin import Bulletin, Phase, describe
 from chokaq.supervisor.children import Assignment
 from chokaq.supervisor.crew import Crew, send
 from chokaq.supervisor.exits import ProgramExit
 from chokaq.supervisor.notify import Notifier
+from chokaq.supervisor.probes.keeper import ProbesKeeper
 from chokaq.supervisor.reaper import Exit, reap
 from chokaq.supervisor.reload import logging_of, plan_reload
 from chokaq.supervisor.renewal import Renewal, Wish
@@ -42,16 +44,19 @@ class Arbiter:
         processes = sum(queue.processes for queue in settings.queues.values())
         widest = max((queue.max_workers for queue in settings.queues.values()), default=0)
         self.board = Board(slots=max(128, 6 * processes + 16), runners=max(MIN_RUNNERS, 2 * widest))
+        self.bulletin = Bulletin()
         self._pipe = SignalPipe()
         self._notifier = Notifier()
         self.crew = Crew(settings, self.board, entries, self._leave_in_child)
         self.web = WebKeeper(settings, entries.web, self.crew.leave_in_child)
+        self.probes = ProbesKeeper(settings, self.board, self.bulletin, entries.probes, self._leave_but_listen)
         self._rollout = Rollout(self.crew)
         self._watch = Watch(self.crew)
         self._renewal = Renewal(self._renew)
         self._shutdown: Shutdown | None = None
         self._dead: deque[Exit] = deque()
         self._was_ready = False
+        self._phase = Phase.STARTING
         self._reloading = False
 
     def run(self) -> int:
@@ -60,11 +65,13 @@ class Arbiter:
             for _ in range(queue.processes):
                 self.crew.open_post(Assignment(queue, self._settings))
         log.info("supervisor_started", queues={name: queue.processes for name, queue in self._settings.queues.items()})
+        self.bulletin.write(describe(self.crew, self._phase))
         try:
             while not self._turn():
                 self._wait()
         finally:
             self.web.kill()
+            self.probes.kill()
             self._pipe.close()
             self._notifier.close()
         code = self._shutdown.code if self._shutdown is not None else ProgramExit.INTERNAL
@@ -95,7 +102,7 @@ class Arbiter:
         self._dead.extend(reap())
         while self._dead:
             end = self._dead.popleft()
-            if not self._renewal.took(end) and not self.web.took(end, now):
+            if not (self._renewal.took(end) or self.web.took(end, now) or self.probes.took(end, now)):
                 self.crew.bury(end, now)
         self._renewal.step(now)
         self.crew.keepers.exchange()
@@ -107,6 +114,7 @@ class Arbiter:
         self.crew.fill(now)
         self.crew.keepers.fill(now)
         self.web.fill(now)
+        self.probes.fill(now)
         self._tell(now)
         return self._shutdown is not None and self._shutdown.step(now)
 
@@ -168,6 +176,7 @@ class Arbiter:
         self._notifier.stopping()
         self._renewal.cancel()
         self._rollout.clear()
+        self._phase = Phase.STOPPING
         self.web.end(time.monotonic())
         self._shutdown = Shutdown(self.crew, self._settings.supervisor.shutdown_grace, reason, code, time.monotonic())
 
@@ -178,6 +187,7 @@ class Arbiter:
         self._settings = new
         self.crew.keepers.reload(new)
         self.web.reload(new, time.monotonic())
+        self.probes.reload(new, time.monotonic())
         if Wish.RESTART in wishes:
             self._restart()
 
@@ -249,6 +259,8 @@ class Arbiter:
     def _tell(self, now: float) -> None:
         hindrance = self.crew.hindrance if self._shutdown is None else "stopping"
         ready = hindrance is None
+        if ready and self._phase is Phase.STARTING:
+            self._phase = Phase.RUNNING
         if ready and not self._was_ready:
             log.info("supervisor_ready")
             self._notifier.ready()
@@ -259,6 +271,7 @@ class Arbiter:
             self._reloading = False
             self._notifier.ready()
         self.board.set_ready(ready)
+        self.bulletin.write(describe(self.crew, self._phase))
         self._notifier.status(self._status(hindrance))
         self._notifier.beat(now)
 
@@ -272,3 +285,9 @@ class Arbiter:
     def _leave_in_child(self) -> None:
         self._pipe.close_in_child()
         self._notifier.close()
+        self.probes.close()
+
+    def _leave_but_listen(self) -> None:
+        self._pipe.close_in_child()
+        self._notifier.close()
+        self.crew.desk.detach()

@@ -1,7 +1,8 @@
 """What the supervisor says of itself and its crew, in shared memory: when it last looked, and whose slot on the board is whose.
 
 The process that answers probes inherits it, as it does the board, and asks nobody: it reads both while the supervisor stands
-still. A note is believed whole or not at all: its mark is odd while it is written, and a checksum tells where a host reorders writes.
+still. A note is believed whole or not at all: its mark is odd while it is written, and a checksum sees what a mark may not see on a
+host that reorders writes.
 """
 
 import mmap

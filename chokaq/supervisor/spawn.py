@@ -13,6 +13,8 @@ import setproctitle
 import structlog
 
 from chokaq.config.settings import QueueSettings, Settings
+from chokaq.supervisor.board import Board
+from chokaq.supervisor.bulletin import Bulletin
 from chokaq.supervisor.exits import ProgramExit
 from chokaq.supervisor.signals import blocked
 from chokaq.worker.status import StatusSlot
@@ -35,7 +37,7 @@ class MaintenanceMain(Protocol):
 
 
 class WebMain(Protocol):
-    """What the web process runs; returns its exit code. Signals are still blocked when it is called."""
+    """What the process of The Deck runs; returns its exit code. Signals are still blocked when it is called."""
 
     def __call__(self, settings: Settings, parent_pid: int) -> int: ...
 
@@ -46,21 +48,37 @@ def run_no_web(settings: Settings, parent_pid: int) -> int:
     return 0
 
 
+class ProbesMain(Protocol):
+    """What the process that answers probes runs; returns its exit code. Signals are still blocked when it is called."""
+
+    def __call__(
+        self, settings: Settings, board: Board, bulletin: Bulletin, listening: socket, parent_pid: int
+    ) -> int: ...
+
+
+def run_no_probes(settings: Settings, board: Board, bulletin: Bulletin, listening: socket, parent_pid: int) -> int:
+    """For tests that answer no probes."""
+    del settings, board, bulletin, listening, parent_pid
+    return 0
+
+
 class Entries(NamedTuple):
     """The code of the processes that a supervisor forks."""
 
     child: ChildMain
     maintenance: MaintenanceMain
     web: WebMain = run_no_web
+    probes: ProbesMain = run_no_probes
 
 
 def load_entries() -> Entries:
     """Import what children run. No user code, and no connection: only modules."""
     from chokaq.deck.program import run_web
     from chokaq.maintenance.process import run_maintenance
+    from chokaq.supervisor.probes.process import run_probes
     from chokaq.worker.child import run_child
 
-    return Entries(run_child, run_maintenance, run_web)
+    return Entries(run_child, run_maintenance, run_web, run_probes)
 
 
 def preload(settings: Settings) -> None:

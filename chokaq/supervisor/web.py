@@ -1,5 +1,7 @@
-"""Keeping the web process alive, with The Deck in it: forked when `deck.enabled`, replaced with backoff, never anybody's reason to
-end. Its death affects no child, and a Deck that cannot be served leaves a worker that works.
+"""Keeping a web process alive: forked when it is wanted, replaced with backoff, never anybody's reason to end.
+
+There are two, so that neither takes the other down: one serves The Deck (when `deck.enabled`), one answers probes
+(chokaq.supervisor.probes). Their death affects no child, and a Deck that cannot be served leaves a worker that works.
 """
 
 import os
@@ -21,12 +23,23 @@ GRACE = 5.0
 
 
 class WebKeeper:
-    """The web process of this supervisor."""
+    """One web process of this supervisor."""
 
-    def __init__(self, settings: Settings, main: WebMain, leave: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        main: WebMain,
+        leave: Callable[[], None],
+        *,
+        serves: str = "deck",
+        wanted: Callable[[Settings], bool] = lambda settings: settings.deck.enabled,
+    ) -> None:
+        """`serves`: for the log. `wanted`: whether there should be one, under these settings."""
         self._settings = settings
         self._main = main
         self._leave = leave
+        self._wanted = wanted
+        self._serves = serves
         self._backoff = Backoff(settings.supervisor.respawn_min, settings.supervisor.respawn_max)
         self._pid: int | None = None
         self._forked_at = 0.0
@@ -44,20 +57,20 @@ class WebKeeper:
         if self._pid is not None:
             if self._kill_at is not None and now >= self._kill_at:
                 self._kill_at = None
-                log.warning("web_killed", pid=self._pid)
+                log.warning("web_killed", serves=self._serves, pid=self._pid)
                 os.kill(self._pid, signal.SIGKILL)
             return
-        if self._ending or not self._settings.deck.enabled or now < self._due_at:
+        if self._ending or not self._wanted(self._settings) or now < self._due_at:
             return
         settings, parent = self._settings, os.getpid()
         try:
             self._pid = fork(lambda: self._main(settings, parent), self._leave)
         except OSError as error:
             self._due_at = now + self._backoff.died(0.0)
-            log.warning("fork_failed", child="web", error=str(error))
+            log.warning("fork_failed", child="web", serves=self._serves, error=str(error))
             return
         self._forked_at, self._kill_at = now, None
-        log.info("web_forked", pid=self._pid)
+        log.info("web_forked", serves=self._serves, pid=self._pid)
 
     def took(self, end: Exit, now: float) -> bool:
         """Whether it was this one that died; the next is due after a backoff."""
@@ -66,10 +79,15 @@ class WebKeeper:
         asked, self._pid, self._kill_at = self._kill_at is not None, None, None
         self._due_at = now if asked else now + self._backoff.died(now - self._forked_at)
         if self._ending or asked:
-            log.info("web_ended", pid=end.pid)
+            log.info("web_ended", serves=self._serves, pid=end.pid)
         else:
             log.error(
-                "web_died", pid=end.pid, exit_code=end.code, signal=end.signal, again_in=round(self._due_at - now, 1)
+                "web_died",
+                serves=self._serves,
+                pid=end.pid,
+                exit_code=end.code,
+                signal=end.signal,
+                again_in=round(self._due_at - now, 1),
             )
         return True
 

@@ -25,6 +25,7 @@ from chokaq.maintenance.channel import Ack, Notice, encode, receive_orders
 from chokaq.observe import configure_logging
 from chokaq.store.records import Held
 from chokaq.supervisor import renewal, run
+from chokaq.supervisor.probes.process import run_probes
 from chokaq.supervisor.rollout import Rollout
 from chokaq.supervisor.spawn import Entries
 from chokaq.worker.status import ExitCode, StatusSlot
@@ -193,4 +194,4 @@ if __name__ == "__main__":
         # Shorter than the configuration allows.
         limits = msgspec.structs.replace(settings.supervisor, boot_timeout=float(os.environ["BOOT_TIMEOUT"]))
         settings = msgspec.structs.replace(settings, supervisor=limits)
-    sys.exit(run(settings, entries=Entries(child, maintenance)))
+    sys.exit(run(settings, entries=Entries(child, maintenance, probes=run_probes)))

@@ -1,0 +1,75 @@
+"""The process that answers probes, from its fork to its exit code: no user code, none of The Deck's packages."""
+
+import os
+import signal
+import socket
+import threading
+import time
+
+import msgspec
+
+from chokaq.config.settings import Settings
+from chokaq.operations.connect import find_store
+from chokaq.store.errors import StoreError
+from chokaq.store.options import DatabaseSettings
+from chokaq.store.protocol import Session
+from chokaq.supervisor.board import Board
+from chokaq.supervisor.bulletin import Bulletin
+from chokaq.supervisor.probes.answers import Answers
+from chokaq.supervisor.probes.facts import CrewFacts, read_crew
+from chokaq.supervisor.probes.server import ProbeServer, Route
+from chokaq.supervisor.probes.watcher import Watcher
+from chokaq.worker.boot import become_child, complain
+from chokaq.worker.status import ExitCode
+
+TITLE = "chokaq: probes"
+CALL = 5.0
+"""Seconds after which a question to the database is given up, however long the settings let others wait."""
+FAREWELL = 2.0
+"""Seconds that those who have asked already have to take their answer, when this process is told to leave."""
+
+
+def run_probes(settings: Settings, board: Board, bulletin: Bulletin, listening: socket.socket, parent_pid: int) -> int:
+    """Answer until TERM. Right after the fork, signals still blocked. Its death ends nobody: the supervisor forks another."""
+    if not become_child(TITLE, parent_pid, lambda: os._exit(ExitCode.DONE)):
+        return ExitCode.ORPHANED
+    # Threads started from here on leave the signals to this one.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    if os.getppid() != parent_pid:
+        return ExitCode.ORPHANED
+
+    def crew() -> CrewFacts:
+        return read_crew(bulletin, board, time.monotonic())
+
+    def session() -> Session:
+        return find_store(_impatient(settings.database)).session()
+
+    try:
+        find_store(settings.database)
+    except StoreError as error:
+        complain(TITLE, str(error))
+        return ExitCode.BOOT_FAILED
+    watcher = Watcher(session, lambda: [queue.name for queue in crew().queues])
+    server = ProbeServer(listening, routes(Answers(settings.probes, crew, watcher)))
+    serving = threading.Thread(target=server.serve_forever, name="chokaq-probes", daemon=True)
+    serving.start()
+    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    server.finish(FAREWELL)
+    watcher.close()
+    return ExitCode.DONE
+
+
+def routes(answers: Answers) -> dict[str, Route]:
+    """Everything the probe port answers, by path; any other path is answered with 404."""
+    return answers.routes
+
+
+def _impatient(database: DatabaseSettings) -> DatabaseSettings:
+    """The same database, asked by somebody who does not wait for long."""
+    return msgspec.structs.replace(
+        database,
+        connect_timeout=min(database.connect_timeout, CALL),
+        command_timeout=min(database.command_timeout, CALL),
+        lock_timeout=min(database.lock_timeout, CALL),
+        retries=0,
+    )
