@@ -14,6 +14,7 @@ from chokaq.cli import (
     demo,
     dlq,
     enqueue,
+    health,
     jobs,
     queues,
     schema,
@@ -39,7 +40,22 @@ def build() -> typer.Typer:
         epilog=HELP,
     )
     program.callback()(_root)
-    for module in (worker, deck, enqueue, status, jobs, dlq, queues, workers, circuits, audit, schema, check, config):
+    for module in (
+        worker,
+        deck,
+        health,
+        enqueue,
+        status,
+        jobs,
+        dlq,
+        queues,
+        workers,
+        circuits,
+        audit,
+        schema,
+        check,
+        config,
+    ):
         module.register(program)
     program.command("demo")(demo.demo)
     return program

@@ -21,7 +21,7 @@ SIZE = 1 << 20
 MAX_QUEUES = 2_000
 """Queues that a note names: with the longest of names they still fit."""
 _HEADER = 64
-_MARK, _LOOKED, _LENGTH, _SUM = range(4)
+_MARK, _LOOKED, _LENGTH, _SUM, _SERVED = range(5)
 _READ_TRIES = 20
 
 
@@ -62,7 +62,7 @@ class CrewNote(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Bulletin:
-    """One writer, the supervisor; any number of readers in processes forked later."""
+    """The supervisor writes; the process that answers probes reads, and says in return that it does."""
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, SIZE)
@@ -88,6 +88,15 @@ class Bulletin:
         """time.monotonic() seconds of the supervisor's last look; None before the first."""
         stamp = self._words[_LOOKED]
         return stamp / 1e9 if stamp else None
+
+    def serve(self) -> None:
+        """The process that answers probes still does."""
+        self._words[_SERVED] = time.monotonic_ns()
+
+    @property
+    def served_at(self) -> float:
+        """time.monotonic() seconds when it last said so; 0 before the first time."""
+        return self._words[_SERVED] / 1e9
 
     def read(self) -> CrewNote | None:
         """The last note; None before the first, and when the supervisor was stopped in the middle of one."""

@@ -45,12 +45,18 @@ class WebKeeper:
         self._forked_at = 0.0
         self._due_at = 0.0
         self._kill_at: float | None = None
+        self._killed = False
         self._ending = False
 
     @property
     def pid(self) -> int | None:
         """Of the running one."""
         return self._pid
+
+    @property
+    def forked_at(self) -> float:
+        """When the running one was forked."""
+        return self._forked_at
 
     def fill(self, now: float) -> None:
         """Fork it when it is wanted, missing and due; kill one that does not leave."""
@@ -69,7 +75,7 @@ class WebKeeper:
             self._due_at = now + self._backoff.died(0.0)
             log.warning("fork_failed", child="web", serves=self._serves, error=str(error))
             return
-        self._forked_at, self._kill_at = now, None
+        self._forked_at, self._kill_at, self._killed = now, None, False
         log.info("web_forked", serves=self._serves, pid=self._pid)
 
     def took(self, end: Exit, now: float) -> bool:
@@ -104,6 +110,13 @@ class WebKeeper:
             self._ending = True
             if self._pid is not None:
                 self._leave_soon(now)
+
+    def stalled(self) -> None:
+        """The running one does nothing any more: another takes its place."""
+        if self._pid is not None and not self._killed:
+            self._killed = True
+            log.error("web_stalled", serves=self._serves, pid=self._pid)
+            os.kill(self._pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """The program ends: what is left of it ends too."""

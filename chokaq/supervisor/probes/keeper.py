@@ -16,9 +16,13 @@ from chokaq.supervisor.probes.listening import listen
 from chokaq.supervisor.reaper import Exit
 from chokaq.supervisor.respawn import Backoff
 from chokaq.supervisor.spawn import ProbesMain
+from chokaq.supervisor.watch import FREEZE
 from chokaq.supervisor.web import WebKeeper
 
 log = structlog.get_logger("chokaq")
+
+STALL_LIMIT = 15.0
+"""Seconds after which a process that answers nobody is killed: what it leaves unanswered may cost the whole worker."""
 
 
 class ProbesKeeper:
@@ -35,6 +39,8 @@ class ProbesKeeper:
         self._listening: socket.socket | None = None
         self._backoff = Backoff(settings.supervisor.respawn_min, settings.supervisor.respawn_max)
         self._due_at = 0.0
+        self._filled_at = 0.0
+        self._judge_from = 0.0
         self._process = WebKeeper(
             settings, self._run, leave, serves="probes", wanted=lambda _settings: self._listening is not None
         )
@@ -48,6 +54,12 @@ class ProbesKeeper:
         """Open the port and fork the process, where they are wanted, missing and due."""
         if self._listening is None and self._settings.probes.port is not None and now >= self._due_at:
             self._open(now)
+        if now - self._filled_at > FREEZE:
+            self._judge_from = now + STALL_LIMIT
+        self._filled_at = now
+        heard_at = max(self._bulletin.served_at, self._process.forked_at)
+        if self._process.pid is not None and now >= self._judge_from and now - heard_at > STALL_LIMIT:
+            self._process.stalled()
         self._process.fill(now)
 
     def took(self, end: Exit, now: float) -> bool:

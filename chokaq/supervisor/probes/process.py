@@ -10,7 +10,6 @@ import msgspec
 
 from chokaq.config.settings import Settings
 from chokaq.operations.connect import find_store
-from chokaq.store.errors import StoreError
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session
 from chokaq.supervisor.board import Board
@@ -19,7 +18,7 @@ from chokaq.supervisor.probes.answers import Answers
 from chokaq.supervisor.probes.facts import CrewFacts, read_crew
 from chokaq.supervisor.probes.server import ProbeServer, Route
 from chokaq.supervisor.probes.watcher import Watcher
-from chokaq.worker.boot import become_child, complain
+from chokaq.worker.boot import become_child
 from chokaq.worker.status import ExitCode
 
 TITLE = "chokaq: probes"
@@ -44,13 +43,8 @@ def run_probes(settings: Settings, board: Board, bulletin: Bulletin, listening: 
     def session() -> Session:
         return find_store(_impatient(settings.database)).session()
 
-    try:
-        find_store(settings.database)
-    except StoreError as error:
-        complain(TITLE, str(error))
-        return ExitCode.BOOT_FAILED
     watcher = Watcher(session, lambda: [queue.name for queue in crew().queues])
-    server = ProbeServer(listening, routes(Answers(settings.probes, crew, watcher)))
+    server = ProbeServer(listening, routes(Answers(settings.probes, crew, watcher)), bulletin.serve)
     serving = threading.Thread(target=server.serve_forever, name="chokaq-probes", daemon=True)
     serving.start()
     signal.sigwait({signal.SIGTERM, signal.SIGINT})

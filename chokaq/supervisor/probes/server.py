@@ -49,12 +49,15 @@ class ProbeServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, listening: socket.socket, routes: Mapping[str, Route]) -> None:
-        """`listening` stays the caller's. `routes`: path → what answers it."""
+    def __init__(
+        self, listening: socket.socket, routes: Mapping[str, Route], beat: Callable[[], None] = lambda: None
+    ) -> None:
+        """`listening` stays the caller's. `routes`: path → what answers it. `beat`: called twice a second while it serves."""
         super().__init__(listening.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listening
         self.routes = dict(routes)
+        self._beat = beat
         self._lock = threading.Lock()
         self._ended = threading.Condition(self._lock)
         self._connections: dict[socket.socket, bool] = {}
@@ -102,6 +105,10 @@ class ProbeServer(ThreadingHTTPServer):
             return busy < MAX_OF_PATH
 
     # ── called by the base class ──────────────────────────────────────────────────────────────────────────────────────
+    def service_actions(self) -> None:
+        """Between two connections, and twice a second without any."""
+        self._beat()
+
     def process_request(self, request: Any, client_address: Any) -> None:
         """A new connection: it gets a thread, if there is room or somebody gives way."""
         with self._lock:

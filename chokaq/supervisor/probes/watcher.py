@@ -73,7 +73,8 @@ class Watcher:
         """What is known, after a question if the last one is not fresh any more; waits `patience` seconds for it at most."""
         with self._changed:
             if self._ended is None or self._clock() >= self._fresh_until:
-                self._want()
+                if self._asked_at is None:
+                    self._want()
                 before = self._questions
                 if patience > 0:
                     self._changed.wait_for(lambda: self._questions > before, patience)
