@@ -3,7 +3,7 @@
 -- most once a second. :queues is a document of names.
 -- Results: `version` one row (null: no migration is recorded); `queues` Name, IsPaused, IsActive, one row per name, sorted; `oldest`
 -- the earliest due time of one queue. Looks at 1,000 priorities at most, the highest.
--- Table order: Queues, JobsHot, SchemaMigrations.
+-- Table order: SchemaMigrations, Queues, JobsHot.
 
 -- name: version
 SELECT MAX(Version) FROM SchemaMigrations;

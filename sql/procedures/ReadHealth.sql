@@ -1,15 +1,15 @@
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
--- ReadHealth: what a worker's probes ask: the schema's version, and how long the oldest due job of each of its queues has waited.
+-- ReadHealth: what a worker's probes ask: which schema stands here, and how long the oldest due job of each of its queues has waited.
 --   Counts nothing: the cost does not depend on how many jobs there are.
 -- Called by: the process that answers probes, when it is asked, at most once a second.
 -- Parameters:
 --   @Mapped  33 characters that no text of the call holds; they stand for " \ and U+0001 … U+001F, in this order.
 --   @Queues  JSON array, one object per queue, none twice, at most 1,000: q name (mapped).
--- Results: 1. Version (null: no migration is recorded); 2. Name, IsPaused, IsActive, OldestDueMs (null: nothing is due); one row for
+-- Results: 1. as GetClock; 2. Name, IsPaused, IsActive, OldestDueMs (null: nothing is due); one row for
 --   each name, sorted. Looks at 1,000 priorities at most, the highest.
--- Table order: Queues, JobsHot, SchemaMigrations.
+-- Table order: JobsHot, Queues.
 CREATE OR ALTER PROCEDURE chokaq.ReadHealth
     @Mapped nvarchar(33),
     @Queues nvarchar(max)
@@ -63,7 +63,7 @@ BEGIN
         INSERT @View (ViewName, OldestDueUtc) VALUES (@Last, @Oldest);
     END;
 
-    SELECT (SELECT MAX(m.Version) FROM chokaq.SchemaMigrations m) AS Version;
+    EXEC chokaq.GetClock;
 
     SELECT v.ViewName AS Name, COALESCE(q.IsPaused, 0) AS IsPaused, COALESCE(q.IsActive, 1) AS IsActive,
            DATEDIFF_BIG(MILLISECOND, v.OldestDueUtc, @Now) AS OldestDueMs

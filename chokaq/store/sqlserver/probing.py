@@ -20,10 +20,10 @@ class ProbingOperations(Calling):
         for name in names:
             check_name("queue", name)
         mapped = documents.Mapping(names)
-        [[row]], rows = self._call(
+        [clock], rows = self._call(
             "ReadHealth", mapped.carriers, documents.dump([{"q": mapped(name)} for name in names])
         )
-        version = row[0]
+        version = clock[1]
         try:
             check_version(version, latest(), "")
             fits = True
