@@ -24,7 +24,7 @@ from tests.support.lab import Lab
 from tests.support.polling import wait_until
 from tests.support.processes import ROOT
 from tests.support.proxy import Proxy
-from tests.support.supervised import Program, alive
+from tests.support.supervised import Program
 
 from .asking import ask, port_of, status, until
 
@@ -246,10 +246,6 @@ def test_health_of_the_command_line_asks_the_worker(start: Start, url: str, tmp_
     for options in ([], ["--live"], ["--ready"]):
         done = health("--port", port, *options)
         assert (done.returncode, done.stdout.splitlines()[0]) == (0, "healthy"), done
-    [child, *_] = program.events("child_ready", queue="work")
-    os.kill(child["pid"], signal.SIGSTOP)
-    os.kill(child["pid"], signal.SIGCONT)
-    assert alive(child["pid"])
     program.send(signal.SIGTERM)
     program.exit_code()
     done = health("--port", port, "--live")
