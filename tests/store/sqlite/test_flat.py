@@ -66,6 +66,7 @@ class Counted:
         held: list[Held] = []
         count("enqueue", lambda: session.enqueue_jobs(jobs))
         count("poll an empty queue", lambda: self.idle.fetch(BATCH))
+        count("ask for health", lambda: session.read_health([QUEUE, "nothing-here"]))
         count("fetch", lambda: held.extend(self.holder.claim(BATCH)))
         assert len(held) == BATCH
         count("start", lambda: self.holder.start(held))

@@ -89,7 +89,9 @@ def test_every_readpast_locks_as_read_committed(name: str) -> None:
         assert "READCOMMITTEDLOCK" in hints
 
 
-@pytest.mark.parametrize("name", ["FetchJobs", "StartJobs", "KeepAlive", "ArchiveSucceeded", "ArchiveFailed"])
+@pytest.mark.parametrize(
+    "name", ["FetchJobs", "StartJobs", "KeepAlive", "ArchiveSucceeded", "ArchiveFailed", "ReadHealth"]
+)
 def test_what_is_called_for_every_job_reads_the_pillars_by_seeks_alone(name: str) -> None:
     """C32: a plan that walks the backlog is no plan SQL Server may choose under FORCESEEK; and no sort stands before a claim.
 
