@@ -53,6 +53,7 @@ _HEADINGS = {
     "envelope": "Limits of what may be enqueued.",
     "idempotency": "The middleware `chokaq.idempotent`, where the code that uses it does not say otherwise.",
     "deck": "The Deck, the web dashboard; it needs the extra `chokaq[deck]`. See [The Deck](deck.md).",
+    "probes": "What a worker answers to probes, on a port of its own. See [Health](health.md).",
 }
 """What is said above a section; one that is not named here gets the docstring of its settings class."""
 
