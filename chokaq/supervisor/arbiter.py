@@ -177,6 +177,8 @@ class Arbiter:
         self._renewal.cancel()
         self._rollout.clear()
         self._phase = Phase.STOPPING
+        # Before the children are told: whoever probes hears why they leave.
+        self.bulletin.write(describe(self.crew, self._phase))
         self.web.end(time.monotonic())
         self._shutdown = Shutdown(self.crew, self._settings.supervisor.shutdown_grace, reason, code, time.monotonic())
 

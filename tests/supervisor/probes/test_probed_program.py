@@ -165,7 +165,9 @@ def test_the_one_that_answers_is_replaced_and_harms_nobody(start: Start) -> None
         assert inode not in sockets_of(child["pid"])
     os.kill(first, signal.SIGKILL)
     program.wait("web_died", serves="probes", signal=9)
+    # It may answer before the supervisor has logged it.
     until(program, "/readyz", 200)
+    program.wait("web_forked", 2, serves="probes")
     assert answering(program) != first
     assert len(program.events("probes_listening")) == 1
     assert port_of(program) == port
