@@ -26,7 +26,12 @@ def check_combinations(settings: Settings) -> list[Problem]:
         place = ("supervisor", "respawn_max")
         problems.append(_below(place, supervisor.respawn_max, "respawn_min", supervisor.respawn_min))
     return (
-        problems + _idempotency(settings) + _deck(settings.deck) + _probes(settings) + _databases(settings) + _shown(settings)
+        problems
+        + _idempotency(settings)
+        + _deck(settings.deck)
+        + _probes(settings)
+        + _databases(settings)
+        + _shown(settings)
     )
 
 

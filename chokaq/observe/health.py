@@ -3,7 +3,7 @@
 Times are seconds. Names of queues and numbers are all that a verdict tells: no job, no address, no text of an error.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -131,11 +131,11 @@ def judge_loops(queues: Sequence[QueueFacts], loop_stalled: float) -> Check:
     return Check(name="loops", status=worst(parts), says=says, seconds=longest, limits=limits, parts=parts)
 
 
-def judge_maintenance(child: ChildFacts | None) -> Check:
-    """The maintenance process runs: without it lost jobs are not rescued here, while work goes on."""
-    if child is not None and child.ready:
+def judge_maintenance(child: ChildFacts) -> Check:
+    """The maintenance process of a database runs: without it lost jobs are not rescued here, while work goes on."""
+    if child.here and child.ready:
         return Check(name="maintenance", status=Health.HEALTHY, says="the maintenance process runs")
-    says = "no maintenance process runs" if child is None else "the maintenance process is still booting"
+    says = "the maintenance process is still booting" if child.here else "no maintenance process runs"
     return Check(name="maintenance", status=Health.DEGRADED, says=says)
 
 
@@ -192,6 +192,27 @@ def judge_lag(
     if late:
         says = "; ".join(f"{part.name}: {part.says}" for part in late)
     return Check(name="queue_lag", status=worst(parts), says=says, seconds=longest, limits=limits, parts=parts)
+
+
+def together(checks: Mapping[str, Check]) -> Check:
+    """The same check of several databases as one: what each of them says, or the parts that they are made of."""
+    if len(checks) == 1:
+        return next(iter(checks.values()))
+    ill = [f"{name}: {check.says}" for name, check in checks.items() if check.status is not Health.HEALTHY]
+    parts: list[Part] = []
+    for name, check in checks.items():
+        whole = Part(name=name, status=check.status, says=check.says, seconds=check.seconds)
+        parts += check.parts or [whole]
+    first = next(iter(checks.values()))
+    return msgspec.structs.replace(
+        first,
+        status=worst(checks.values()),
+        says="; ".join(ill) or f"well in each of the databases {', '.join(checks)}",
+        seconds=max((check.seconds for check in checks.values() if check.seconds is not None), default=None),
+        parts=parts,
+        took=max((check.took for check in checks.values() if check.took is not None), default=None),
+        age=max((check.age for check in checks.values() if check.age is not None), default=None),
+    )
 
 
 def is_live(child: ChildFacts, heartbeat_timeout: float) -> bool:

@@ -292,4 +292,4 @@ class Arbiter:
     def _leave_but_listen(self) -> None:
         self._pipe.close_in_child()
         self._notifier.close()
-        self.crew.desk.detach()
+        self.crew.keepers.detach()

@@ -57,8 +57,8 @@ class CrewNote(msgspec.Struct, frozen=True, array_like=True):
 
     phase: Phase
     queues: list[QueueNote]
-    maintenance: int | None = None
-    """The slot of the maintenance process; None: there is none now."""
+    maintenance: dict[str, int | None] = {}
+    """By database: the slot of its maintenance process; None: there is none now."""
 
 
 class Bulletin:
@@ -128,5 +128,4 @@ def describe(crew: "Crew", phase: Phase) -> CrewNote:
     ]
     if len(queues) > MAX_QUEUES:
         queues.sort(key=lambda queue: all(post.live for post in queue.posts))
-    maintenance = crew.keeper.child
-    return CrewNote(phase, queues[:MAX_QUEUES], None if maintenance is None else maintenance.slot)
+    return CrewNote(phase, queues[:MAX_QUEUES], crew.keepers.slots())

@@ -69,6 +69,10 @@ class Keepers:
         """True when every one of them runs and is ready."""
         return all(keeper.child is not None and keeper.child.ready_at is not None for keeper in self._kept.values())
 
+    def slots(self) -> dict[str, int | None]:
+        """By database: where its maintenance process writes on the board; None: there is none now."""
+        return {name: None if keeper.child is None else keeper.child.slot for name, keeper in self._kept.items()}
+
     @property
     def fatal(self) -> str | None:
         """Why the program cannot go on: one of them cannot boot."""

@@ -17,6 +17,7 @@ from chokaq.observe.health import (
     judge_schema,
     judge_supervisor,
     judge_workers,
+    together,
     worst,
 )
 
@@ -109,8 +110,8 @@ def test_a_loop_that_stands_still_is_told_of_by_its_name() -> None:
     assert judge_loops([], 5.0).seconds is None
 
 
-@pytest.mark.parametrize(("child", "status"), [(None, DEGRADED), (BOOTING, DEGRADED), (LIVE, HEALTHY)])
-def test_without_maintenance_work_goes_on(child: ChildFacts | None, status: Health) -> None:
+@pytest.mark.parametrize(("child", "status"), [(GONE, DEGRADED), (BOOTING, DEGRADED), (LIVE, HEALTHY)])
+def test_without_maintenance_work_goes_on(child: ChildFacts, status: Health) -> None:
     assert judge_maintenance(child).status is status
 
 
@@ -190,6 +191,31 @@ def test_the_gravest_queue_speaks_for_all() -> None:
 
 def test_lag_that_is_not_known_degrades() -> None:
     assert judge_lag(None, 5.0, 10.0).status is DEGRADED
+
+
+# ── several databases ─────────────────────────────────────────────────────────────────────────────────────────────────
+def test_one_database_speaks_for_itself() -> None:
+    check = judge_database(DatabaseFacts(answered=True, took=0.1), 2.0)
+    assert together({"main": check}) == check
+
+
+def test_of_several_databases_the_ill_ones_are_named() -> None:
+    well = judge_database(DatabaseFacts(answered=True, took=0.1), 2.0)
+    away = judge_database(DatabaseFacts(waiting=7.0), 2.0)
+    check = together({"main": well, "archive": away})
+    assert (check.name, check.status, check.seconds) == ("database", UNHEALTHY, 7.0)
+    assert check.says == "archive: the database has not answered for 7.0 s"
+    assert [(part.name, part.status) for part in check.parts] == [("main", HEALTHY), ("archive", UNHEALTHY)]
+    both = together({"main": well, "archive": well})
+    assert (both.status, both.says) == (HEALTHY, "well in each of the databases main, archive")
+
+
+def test_of_several_databases_each_queue_is_told_and_the_unknown_ones_are() -> None:
+    known = judge_lag([LagFacts(name="a", oldest_due=7.0), LagFacts(name="b")], 5.0, 10.0)
+    check = together({"main": known, "archive": judge_lag(None, 5.0, 10.0)})
+    assert check.status is DEGRADED
+    assert [part.name for part in check.parts] == ["a", "b", "archive"]
+    assert check.says.startswith("main: a: the oldest due job has waited for 7.0 s; archive: not known")
 
 
 # ── all together ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ from chokaq.supervisor.children import Assignment, Child
 from chokaq.supervisor.crew import Crew
 from chokaq.supervisor.spawn import Entries
 
-NOTE = CrewNote(Phase.RUNNING, [QueueNote("emails", [PostNote(0, 3, True), PostNote(1, None, False)])], 2)
+NOTE = CrewNote(Phase.RUNNING, [QueueNote("emails", [PostNote(0, 3, True), PostNote(1, None, False)])], {"main": 2})
 
 
 @pytest.fixture
@@ -90,14 +90,14 @@ def test_the_crew_is_described_by_its_posts() -> None:
     )
     here.current = Child(pid=-1, slot=3, forked_at=0.0, name="alpha#0", ready_at=1.0)
     leaving.current = Child(pid=-2, slot=1, forked_at=0.0, name="alpha#1", ready_at=1.0, drain_reason="told")
-    crew.keeper.child = Child(pid=-3, slot=2, forked_at=0.0, name="maintenance")
+    crew.keepers._kept["main"].child = Child(pid=-3, slot=2, forked_at=0.0, name="maintenance")
     assert describe(crew, Phase.STARTING) == CrewNote(
         Phase.STARTING,
         [
             QueueNote("alpha", [PostNote(0, 3, True), PostNote(1, 1, False)]),
             QueueNote("beta", [PostNote(0, None, False)]),
         ],
-        2,
+        {"main": 2},
     )
     board.close()
 
@@ -106,7 +106,9 @@ def test_so_many_queues_as_a_note_names_fit_those_in_need_first(
     bulletin: Bulletin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     posts = [PostNote(index, 1_000_000, False) for index in range(4)]
-    bulletin.write(CrewNote(Phase.RUNNING, [QueueNote("x" * 255, posts) for _ in range(module.MAX_QUEUES)], 1))
+    bulletin.write(
+        CrewNote(Phase.RUNNING, [QueueNote("x" * 255, posts) for _ in range(module.MAX_QUEUES)], {"main": 1})
+    )
     note = bulletin.read()
     assert note is not None
     assert len(note.queues) == module.MAX_QUEUES

@@ -6,7 +6,7 @@
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -26,6 +26,7 @@ from chokaq.observe.health import (
     judge_schema,
     judge_supervisor,
     judge_workers,
+    together,
     worst,
 )
 from chokaq.supervisor.probes.facts import CrewFacts
@@ -38,11 +39,13 @@ LIVE, READY, HEALTH = "/livez", "/readyz", "/healthz"
 class Answers:
     """The three probes of one worker."""
 
-    def __init__(self, settings: ProbesSettings, read_crew: Callable[[], CrewFacts], watcher: Watcher) -> None:
-        """`read_crew`: the worker as it stands now; waits for nobody."""
+    def __init__(
+        self, settings: ProbesSettings, read_crew: Callable[[], CrewFacts], watchers: Mapping[str, Watcher]
+    ) -> None:
+        """`read_crew`: the worker as it stands now; waits for nobody. `watchers`: of its databases, by their names."""
         self._settings = settings
         self._read_crew = read_crew
-        self._watcher = watcher
+        self._watchers = watchers
 
     @property
     def routes(self) -> dict[str, Route]:
@@ -56,26 +59,37 @@ class Answers:
 
     def ready(self) -> Reply:
         """200 while this worker can take work of each of its queues."""
-        known = self._watcher.look(0.0)
+        known = self._ask(0.0)
         crew, took = self._look()
-        return _reply([*_taking(took, self._readiness(crew)), _of_database(judge_schema(known.schema), known)])
+        return _reply(
+            [*_taking(took, self._readiness(crew)), _of_databases(known, lambda one: judge_schema(one.schema))]
+        )
 
     def health(self) -> Reply:
         """200 when nothing is unhealthy."""
         own = self._settings
-        known = self._watcher.look(own.database_timeout)
+        known = self._ask(own.database_timeout)
         crew, took = self._look()
         of_crew = [
             *self._readiness(crew),
             judge_loops(crew.queues, own.loop_stalled),
-            judge_maintenance(crew.maintenance),
         ]
-        of_database = [
-            judge_database(known.database, own.database_timeout),
-            judge_schema(known.schema),
-            judge_lag(known.lag, own.lag_degraded, own.lag_unhealthy, own.lag_exempt),
+        if crew.maintenance:
+            of_crew.append(together({child.name: judge_maintenance(child) for child in crew.maintenance}))
+        judges: list[Callable[[Known], Check]] = [
+            lambda one: judge_database(one.database, own.database_timeout),
+            lambda one: judge_schema(one.schema),
+            lambda one: judge_lag(one.lag, own.lag_degraded, own.lag_unhealthy, own.lag_exempt),
         ]
-        return _reply([*_taking(took, of_crew), *(_of_database(check, known) for check in of_database)])
+        return _reply([*_taking(took, of_crew), *(_of_databases(known, judge) for judge in judges)])
+
+    def _ask(self, patience: float) -> dict[str, Known]:
+        """What is known of every database; they are asked at once, and waited for `patience` seconds together."""
+        until = time.monotonic() + patience
+        if patience > 0:
+            for watcher in self._watchers.values():
+                watcher.look(0.0)
+        return {name: watcher.look(max(0.0, until - time.monotonic())) for name, watcher in self._watchers.items()}
 
     def _look(self) -> tuple[CrewFacts, float]:
         """The worker, and how many seconds it took to read it."""
@@ -99,8 +113,13 @@ def _taking(took: float, checks: Iterable[Check]) -> list[Check]:
     return [msgspec.structs.replace(check, took=took) for check in checks]
 
 
-def _of_database(check: Check, known: Known) -> Check:
-    return msgspec.structs.replace(check, took=known.database.took, age=known.database.age)
+def _of_databases(known: Mapping[str, Known], judge: Callable[[Known], Check]) -> Check:
+    return together(
+        {
+            name: msgspec.structs.replace(judge(one), took=one.database.took, age=one.database.age)
+            for name, one in known.items()
+        }
+    )
 
 
 def _reply(checks: list[Check]) -> Reply:

@@ -15,7 +15,8 @@ class CrewFacts(NamedTuple):
     phase: str | None
     """None: it has not told of its children."""
     queues: list[QueueFacts]
-    maintenance: ChildFacts | None
+    maintenance: list[ChildFacts]
+    """One for each database, by its name."""
 
 
 def read_crew(bulletin: Bulletin, board: Board, now: float) -> CrewFacts:
@@ -23,14 +24,12 @@ def read_crew(bulletin: Bulletin, board: Board, now: float) -> CrewFacts:
     looked_at, note = bulletin.looked_at, bulletin.read()
     silent = None if looked_at is None else max(0.0, now - looked_at)
     if note is None:
-        return CrewFacts(silent, None, [], None)
+        return CrewFacts(silent, None, [], [])
     queues = [
         QueueFacts(queue.name, [_child(f"{queue.name}#{post.index}", post, board, now) for post in queue.posts])
         for queue in note.queues
     ]
-    maintenance = None
-    if note.maintenance is not None:
-        maintenance = _child("maintenance", PostNote(0, note.maintenance, True), board, now)
+    maintenance = [_child(name, PostNote(0, slot, True), board, now) for name, slot in note.maintenance.items()]
     return CrewFacts(silent, note.phase.value, queues, maintenance)
 
 

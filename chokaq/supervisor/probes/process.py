@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 import time
+from functools import partial
 
 import msgspec
 
@@ -40,16 +41,21 @@ def run_probes(settings: Settings, board: Board, bulletin: Bulletin, listening: 
     def crew() -> CrewFacts:
         return read_crew(bulletin, board, time.monotonic())
 
-    def session() -> Session:
-        return find_store(_impatient(settings.database)).session()
-
-    watcher = Watcher(session, lambda: [queue.name for queue in crew().queues])
-    server = ProbeServer(listening, routes(Answers(settings.probes, crew, watcher)), bulletin.serve)
+    watchers = {
+        name: Watcher(
+            partial(_session, settings.named_databases[name]),
+            partial(list, [queue for queue in settings.queues if settings.database_name(queue) == name]),
+            database=name if settings.several else None,
+        )
+        for name in dict.fromkeys(map(settings.database_name, settings.queues))
+    }
+    server = ProbeServer(listening, routes(Answers(settings.probes, crew, watchers)), bulletin.serve)
     serving = threading.Thread(target=server.serve_forever, name="chokaq-probes", daemon=True)
     serving.start()
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
     server.finish(FAREWELL)
-    watcher.close()
+    for watcher in watchers.values():
+        watcher.close()
     return ExitCode.DONE
 
 
@@ -58,12 +64,13 @@ def routes(answers: Answers) -> dict[str, Route]:
     return answers.routes
 
 
-def _impatient(database: DatabaseSettings) -> DatabaseSettings:
-    """The same database, asked by somebody who does not wait for long."""
-    return msgspec.structs.replace(
+def _session(database: DatabaseSettings) -> Session:
+    """A session for somebody who does not wait for long."""
+    impatient = msgspec.structs.replace(
         database,
         connect_timeout=min(database.connect_timeout, CALL),
         command_timeout=min(database.command_timeout, CALL),
         lock_timeout=min(database.lock_timeout, CALL),
         retries=0,
     )
+    return find_store(impatient).session()

@@ -52,11 +52,14 @@ class Watcher:
         open_session: Callable[[], Session],
         queues: Callable[[], Sequence[str]],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        database: str | None = None,
     ) -> None:
-        """`queues`: names of those to ask about, at that moment."""
+        """`queues`: names of those to ask about, at that moment. `database`: its name, for the log, where there are several."""
         self._open = open_session
         self._queues = queues
         self._clock = clock
+        self._named = {} if database is None else {"database": database}
         self._session: Session | None = None
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -151,11 +154,12 @@ class Watcher:
             self._schema = SchemaFacts(known=True, fits=False)
         if error is None:
             if self._failures:
-                log.info("probe_database_answers", failures=self._failures)
+                log.info("probe_database_answers", failures=self._failures, **self._named)
             self._failures, pause = 0, EVERY
         else:
             if not self._failures:
-                log.warning("probe_database_failed", error=redact_text(f"{type(error).__name__}: {error}"))
+                problem = redact_text(f"{type(error).__name__}: {error}")
+                log.warning("probe_database_failed", error=problem, **self._named)
             pause = min(LONGEST_PAUSE, EVERY * 2.0 ** min(self._failures, 10))
             self._failures += 1
         self._fresh_until = ended.began + pause

@@ -1,6 +1,7 @@
 """What the three paths answer, and to what they are blind."""
 
 import threading
+import time
 from typing import Any
 
 import orjson
@@ -16,7 +17,8 @@ from chokaq.supervisor.probes.server import Reply
 from chokaq.supervisor.probes.watcher import Watcher
 
 LIVE = ChildFacts(name="emails#0", ready=True, silent=0.1)
-CREW = CrewFacts(0.3, "running", [QueueFacts("emails", [LIVE])], ChildFacts(name="maintenance", ready=True, silent=0.1))
+MAINTENANCE = ChildFacts(name="main", ready=True, silent=0.1)
+CREW = CrewFacts(0.3, "running", [QueueFacts("emails", [LIVE])], [MAINTENANCE])
 PAUSED = QueueLag(name="emails", paused=True, active=True, oldest_due_ms=3_600_000)
 LATE = QueueLag(name="emails", paused=False, active=True, oldest_due_ms=7_000)
 FINE = StoreHealth(version=4, needed=4, fits=True, queues=[])
@@ -30,7 +32,7 @@ class Case:
         self.flowing = threading.Event()
         self.flowing.set()
         self.watcher = Watcher(lambda: self, lambda: ["emails"])  # type: ignore[arg-type,return-value]
-        self.answers = Answers(ProbesSettings(**settings), lambda: self.crew, self.watcher)
+        self.answers = Answers(ProbesSettings(**settings), lambda: self.crew, {"main": self.watcher})
 
     def read_health(self, _queues: object) -> StoreHealth:
         """What the database says."""
@@ -90,7 +92,7 @@ def test_a_worker_that_is_well_says_so_everywhere() -> None:
         (gone(ready=True, silent=31.0), 200, 503),
         (gone(ready=True, silent=0.1, reaches_store=False), 200, 503),
         (gone("starting", ready=True, silent=6.0), 200, 200),
-        (CREW._replace(maintenance=None), 200, 200),
+        (CREW._replace(maintenance=[ChildFacts(name="main", here=False)]), 200, 200),
     ],
 )
 def test_what_is_a_matter_of_life_and_what_of_readiness(crew: CrewFacts, live: int, ready: int) -> None:
@@ -129,6 +131,28 @@ def test_while_the_database_hangs_two_paths_wait_for_nobody_and_the_third_not_fo
         assert health["checks"]["queue_lag"]["status"] == "degraded"
     finally:
         case.flowing.set()
+
+
+def test_several_databases_are_waited_for_together_and_told_apart() -> None:
+    main, hanging, archive = Case(), Case(), Case()
+    hanging.flowing.clear()
+    watchers = {"main": main.watcher, "hanging": hanging.watcher, "archive": archive.watcher}
+    answers = Answers(ProbesSettings(database_timeout=0.3), lambda: CREW, watchers)
+    archive.know()
+    try:
+        began = time.monotonic()
+        status, health = read(answers.health())
+        # One that hangs uses up the time of all, and costs no other its answer.
+        assert time.monotonic() - began >= 0.3
+        assert status == 503
+        parts = health["checks"]["database"]["parts"]
+        assert {name: part["status"] for name, part in parts.items()} == {
+            "main": "healthy", "hanging": "unhealthy", "archive": "healthy",
+        }  # fmt: skip
+        assert health["checks"]["database"]["says"].startswith("hanging: ")
+        assert answers.ready().status == 200
+    finally:
+        hanging.flowing.set()
 
 
 def test_no_address_and_no_text_of_an_error_is_told() -> None:

@@ -51,11 +51,11 @@ async def other(job: dict[str, Any], ctx: JobContext) -> None:
 """
 CONFIG = """
 app: probed_app:app
-database: {{url: '{url}', command_timeout: 15s}}
+{databases}
 log_format: json
 queues:
   work: {{max_workers: 1, prefetch: 0, heartbeat: 1s}}
-  other: {{max_workers: 1, heartbeat: 1s}}
+  other: {{max_workers: 1, heartbeat: 1s, {place}}}
 supervisor: {{shutdown_grace: 10s, respawn_min: 50ms, respawn_max: 200ms}}
 probes: {{port: 0, database_timeout: 1s, {probes}}}
 {more}
@@ -68,9 +68,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Start a worker: `start(url, probes="lag_unhealthy: 1h", more="deck: {enabled: true}")`."""
     started: list[Program] = []
 
-    def begin(url: str, *, probes: str = "lag_exempt: []", more: str = "") -> Program:
+    def begin(
+        url: str, *, probes: str = "lag_exempt: []", more: str = "", several: str = "", place: str = "processes: 1"
+    ) -> Program:
+        databases = several or f"database: {{url: '{url}', command_timeout: 15s}}"
         (tmp_path / "probed_app.py").write_text(APP)
-        (tmp_path / "chokaq.yaml").write_text(CONFIG.format(url=url, probes=probes, more=more))
+        text = CONFIG.format(databases=databases, probes=probes, more=more, place=place)
+        (tmp_path / "chokaq.yaml").write_text(text)
         started.append(Program(["-m", "chokaq", "worker"], tmp_path))
         return started[-1]
 
@@ -184,6 +188,31 @@ class Outage:
             self._proxy.flow()
         if self._lock is not None:
             self._lock.release()
+
+
+def test_of_several_databases_the_one_that_is_away_is_named(start: Start, tmp_path: Path) -> None:
+    places = {name: f"sqlite:///{tmp_path / name}.db" for name in ("main", "archive")}
+    program = start(
+        "",
+        several=f"databases: {{main: '{places['main']}', archive: '{places['archive']}'}}",
+        place="database: archive",
+    )
+    found = until(program, "/healthz", 200, BOOT)
+    assert set(found["checks"]["database"]["parts"]) == {"main", "archive"}
+    assert set(found["checks"]["queue_lag"]["parts"]) == {"work", "other"}
+    assert set(found["checks"]["maintenance"]["parts"]) == {"main", "archive"}
+    with Outage(places["archive"]) as outage:
+        outage.begin()
+        found = until(program, "/readyz", 503)
+        assert found["checks"]["reach"]["says"] == "the database does not answer the children of other"
+        assert status(port_of(program), "/livez") == 200
+        outage.end()
+    until(program, "/readyz", 200, BOOT)
+    with closing(sqlite3.connect(tmp_path / "archive.db", isolation_level=None, timeout=20)) as connection:
+        connection.execute("INSERT INTO SchemaMigrations (Version, Name, AppliedAtUtc) VALUES (9999, '9999_future', 0)")
+        found = until(program, "/readyz", 503)
+        assert found["checks"]["schema"]["parts"]["main"]["status"] == "healthy"
+        assert found["checks"]["schema"]["says"].startswith("archive: ")
 
 
 def test_a_worker_whose_schema_no_longer_fits_is_not_ready_and_lives(start: Start, url: str, tmp_path: Path) -> None:
