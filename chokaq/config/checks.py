@@ -163,6 +163,8 @@ def _is_installed(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except ImportError:
         return False
+
+
 def _probes(settings: Settings) -> Iterator[Problem]:
     probes = settings.probes
     for name in probes.lag_exempt:

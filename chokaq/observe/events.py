@@ -117,6 +117,13 @@ EVENTS: dict[str, Event] = {
     "web_ended": Event(1161, "info", "The web process has ended as it was told."),
     "web_died": Event(1162, "error", "The web process has died; it is replaced, the workers go on."),
     "web_killed": Event(1163, "warning", "The web process did not end in time; it was killed."),
+    "web_stalled": Event(1164, "error", "The web process has answered nobody for long; it was killed and is replaced."),
+    "probes_listening": Event(1165, "info", "The probe port is open; says where."),
+    "probes_cannot_listen": Event(1166, "warning", "The probe port could not be opened; it is tried again."),
+    "probe_failed": Event(1167, "error", "An answer to a probe failed by a defect; the traceback follows."),
+    "probe_connection_failed": Event(1168, "error", "A connection to the probe port failed by a defect."),
+    "probe_database_failed": Event(1169, "warning", "The database did not answer the question of /healthz."),
+    "probe_database_answers": Event(1170, "info", "The database answers the question of /healthz again."),
     # 2000: jobs, as the store has answered
     "cancellation_requested": Event(2000, "info", "A worker has been told to cancel a job it holds."),
     "circuit_rejected": Event(2001, "debug", "A job went back, uncharged: the circuit of its type is open."),

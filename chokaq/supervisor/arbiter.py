@@ -167,8 +167,7 @@ class Arbiter:
     def _pass_on(self, number: int) -> None:
         """Give a signal about the log level to every process; those forked later have it from us."""
         pids = [child.pid for _, child in self.crew.living()] + self.crew.keepers.pids
-        if self.web.pid is not None:
-            pids.append(self.web.pid)
+        pids += [pid for pid in (self.web.pid, self.probes.pid) if pid is not None]
         for pid in pids:
             send(pid, number)
 

@@ -10,6 +10,7 @@ from functools import partial
 import msgspec
 
 from chokaq.config.settings import Settings
+from chokaq.observe.log import tell_repeats
 from chokaq.operations.connect import find_store
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session
@@ -25,6 +26,8 @@ from chokaq.worker.status import ExitCode
 TITLE = "chokaq: probes"
 CALL = 5.0
 """Seconds after which a question to the database is given up, however long the settings let others wait."""
+REPEATS = 5.0
+"""Seconds between two looks for repeated log lines that are to be told of."""
 FAREWELL = 2.0
 """Seconds that those who have asked already have to take their answer, when this process is told to leave."""
 
@@ -52,10 +55,12 @@ def run_probes(settings: Settings, board: Board, bulletin: Bulletin, listening: 
     server = ProbeServer(listening, routes(Answers(settings.probes, crew, watchers)), bulletin.serve)
     serving = threading.Thread(target=server.serve_forever, name="chokaq-probes", daemon=True)
     serving.start()
-    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    while signal.sigtimedwait({signal.SIGTERM, signal.SIGINT}, REPEATS) is None:
+        tell_repeats()
     server.finish(FAREWELL)
     for watcher in watchers.values():
         watcher.close()
+    tell_repeats(all_of_them=True)
     return ExitCode.DONE
 
 
