@@ -71,6 +71,7 @@ GRANT EXECUTE ON chokaq.ReadChanges TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ReadSeries TO chokaq_operator;
 GRANT EXECUTE ON chokaq.BrowseJobs TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ListFamilies TO chokaq_operator;
+GRANT EXECUTE ON chokaq.GetScaleRecommendation TO chokaq_operator;
 GRANT SELECT ON chokaq.Jobs TO chokaq_operator;
 GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_reader;
@@ -92,5 +93,6 @@ GRANT EXECUTE ON chokaq.ReadChanges TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ReadSeries TO chokaq_reader;
 GRANT EXECUTE ON chokaq.BrowseJobs TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListFamilies TO chokaq_reader;
+GRANT EXECUTE ON chokaq.GetScaleRecommendation TO chokaq_reader;
 GRANT SELECT ON chokaq.Jobs TO chokaq_reader;
 GO

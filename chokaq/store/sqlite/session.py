@@ -9,6 +9,7 @@ from chokaq.store.sqlite.maintenance import MaintenanceOperations
 from chokaq.store.sqlite.operators import OperatorOperations
 from chokaq.store.sqlite.repairs import RepairOperations
 from chokaq.store.sqlite.rescue import RescueOperations
+from chokaq.store.sqlite.scaling import ScalingOperations
 from chokaq.store.sqlite.worker import WorkerOperations
 
 
@@ -23,5 +24,6 @@ class SqliteSession(
     CircuitOperations,
     ClaimOperations,
     LookingOperations,
+    ScalingOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; see there for every method."""

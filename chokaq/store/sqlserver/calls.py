@@ -45,7 +45,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
     "StartJobs": {"WorkerId": ID, "Jobs": TEXT},
     "KeepAlive": {
         "WorkerId": ID, "Mapped": text(33), "Jobs": DOCUMENT, "Running": INT, "Buffered": INT, "LoopLagMs": INT,
-        "MemoryKb": BIGINT,
+        "MemoryKb": BIGINT, "Draining": BIT,
     },
     "ArchiveSucceeded": {"WorkerId": ID, "Slot": INT, "Jobs": TEXT},
     "RescheduleForRetry": {"WorkerId": ID, "Slot": INT, "Mapped": text(33), "Jobs": DOCUMENT},
@@ -112,6 +112,10 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "Pillar": ascii_text(10), "ByEnd": BIT, "Descending": BIT, "Queue": NAME, "Status": INT, "Type": NAME, "Reason": INT,
         "ErrorType": text(255), "Tag": text(1000), "Text": text(1000), "FromMs": BIGINT, "UntilMs": BIGINT, "AfterMs": BIGINT,
         "AfterId": ID_OR_EMPTY, "Limit": INT, "Look": INT,
+    },
+    "GetScaleRecommendation": {
+        "Queue": NAME, "MinReplicas": INT, "MaxReplicas": INT, "TargetLagMs": BIGINT, "CatchUpMs": BIGINT, "ReplicaHandlers": INT,
+        "FleetCap": INT, "BusyPercent": INT, "IdlePercent": INT, "Unit": ascii_text(10), "Explain": BIT,
     },
     "ReportCircuits": {"WorkerId": ID, "Mapped": text(33), "Circuits": DOCUMENT},
     "ReadCircuitOrders": {},

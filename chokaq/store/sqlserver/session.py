@@ -7,6 +7,7 @@ from chokaq.store.sqlserver.looking import LookingOperations
 from chokaq.store.sqlserver.maintenance import MaintenanceOperations
 from chokaq.store.sqlserver.operators import OperatorOperations
 from chokaq.store.sqlserver.repairs import RepairOperations
+from chokaq.store.sqlserver.scaling import ScalingOperations
 from chokaq.store.sqlserver.worker import WorkerOperations
 
 
@@ -19,6 +20,7 @@ class SqlServerSession(
     CircuitOperations,
     ClaimOperations,
     LookingOperations,
+    ScalingOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; one thread at a time. Every procedure goes through `_call`."""
 
