@@ -1,4 +1,4 @@
-"""How many replicas a queue wants: from lag and running work against capacity. Pure; `GetScaleRecommendation` says the same in T-SQL.
+"""How many replicas a queue wants: from lag and running work against capacity. Pure; GetScaleRecommendation says it in T-SQL.
 
 Two thresholds with room between them: as long as the load does not leave that room the answer is the present number, so it does not
 swing. It rises only while jobs wait too long, and falls only when none has waited too long for five minutes.
@@ -82,7 +82,9 @@ class ScaleAdvice(msgspec.Struct, frozen=True):
 def problem(bounds: ScaleBounds) -> str | None:
     """What is wrong with the bounds, as a sentence's end; None: nothing."""
     if not 0 <= bounds.min_replicas <= bounds.max_replicas <= MAX_REPLICAS:
-        return f"0 ≤ min_replicas ≤ max_replicas ≤ {MAX_REPLICAS:,}, got {bounds.min_replicas} and {bounds.max_replicas}"
+        return (
+            f"0 ≤ min_replicas ≤ max_replicas ≤ {MAX_REPLICAS:,}, got {bounds.min_replicas} and {bounds.max_replicas}"
+        )
     if not 0 <= bounds.target_lag_ms <= DAY_MS:
         return f"a target lag from 0 to 24 h, got {bounds.target_lag_ms} ms"
     if not LEAST_CATCH_UP_MS <= bounds.catch_up_ms <= DAY_MS:
