@@ -8,6 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from chokaq.store.errors import StoreMisconfigured
+from chokaq.store.sqlserver.results import RESULTS
 
 Type = tuple[int, int, int]
 """SQL type code, size, digits: what `cursor.setinputsizes` takes (the codes are ODBC's)."""
@@ -133,6 +134,8 @@ class Call(NamedTuple):
 
     sql: str
     types: list[Type]
+    widths: tuple[int, ...]
+    """Columns of its result sets that this program knows."""
 
 
 def check_schema_name(name: str) -> str:
@@ -152,6 +155,7 @@ def calls(schema: str) -> dict[str, Call]:
         name: Call(
             " ".join(filter(None, [f"EXEC {schema}.{name}", ", ".join(f"@{parameter}=?" for parameter in parameters)])),
             list(parameters.values()),
+            RESULTS[name],
         )
         for name, parameters in PROCEDURES.items()
     }

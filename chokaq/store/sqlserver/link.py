@@ -20,12 +20,15 @@ RACE_TRIES = 5
 _RACE_DELAY = 0.02
 
 
-def drain(cursor: Any) -> list[Rows]:
-    """Every result set. An error raised after a result set appears only here."""
+def drain(cursor: Any, widths: tuple[int, ...] = ()) -> list[Rows]:
+    """Every result set, cut to the columns that this program knows. An error raised after a result set appears only here."""
     sets: list[Rows] = []
     while True:
         if cursor.description is not None:
-            sets.append(cursor.fetchall())
+            rows = cursor.fetchall()
+            if widths and len(cursor.description) > (width := widths[min(len(sets), len(widths) - 1)]):
+                rows = [row[:width] for row in rows]
+            sets.append(rows)
         if not cursor.nextset():
             return sets
 
@@ -85,7 +88,7 @@ class Link:
                 cursor.setinputsizes(call.types)
         try:
             cursor.execute(call.sql, *args)
-            return drain(cursor)
+            return drain(cursor, call.widths)
         except BaseException:
             # A cursor that stopped in the middle may hold results that would block the next call.
             self._cursors.pop(procedure, None)
