@@ -261,4 +261,4 @@ def _job(line: dict[str, Any]) -> Job:
     return Job(new=new, kind=line["kind"], key=line["key"])
 
 
-__all__ = ["BOOT", "Client", "Deployment", "is_complaint"]
+__all__ = ["BOOT", "CHAOS_PROGRAMS", "Client", "Deployment", "is_complaint"]

@@ -16,9 +16,9 @@ from chokaq.store.options import DatabaseSettings
 from chokaq.store.sqlserver import inspection
 from chokaq.store.sqlserver.connecting import connect
 from chokaq.store.sqlserver.driver import load_pyodbc
-from chokaq.store.sqlserver.errors import translate
-from chokaq.store.sqlserver.link import installed
-from chokaq.store.sqlserver.scripts import Script, latest, ledger, migrations, rerunnable
+from chokaq.store.sqlserver.errors import is_passing_race, translate
+from chokaq.store.sqlserver.link import RACE_TRIES, installed
+from chokaq.store.sqlserver.scripts import TUNING, Script, latest, ledger, migrations, rerunnable
 from chokaq.store.url import DatabaseUrl
 from chokaq.store.versions import Installed, check_served, is_newer
 
@@ -203,12 +203,29 @@ def _apply(target: Target) -> list[str]:
     if target.is_babelfish and changed[-1] != rerunnable(tuned=False)[-1]:
         # There a changed procedure was dropped and made anew, and has lost its grants.
         changed.append(rerunnable(tuned=False)[-1])
-    with target.transaction():
-        for piece in changed:
-            target.script(piece)
-            target.run(_remembered(piece, schema))
-            applied.append(piece.name)
-    return applied
+    if changed[0].name == TUNING:
+        # By itself: what it may have to wait for, and who waits for it, must not be held until all procedures are there.
+        target.script(changed[0])
+        target.run(_remembered(changed[0], schema))
+        applied.append(changed.pop(0).name)
+    _replace(target, changed)
+    return [*applied, *(piece.name for piece in changed)]
+
+
+def _replace(target: Target, pieces: list[Script]) -> None:
+    """All procedures at once: whoever calls one meanwhile waits for a moment. A victim of a deadlock with them tries again."""
+    tries = 0
+    while True:
+        try:
+            with target.transaction():
+                for piece in pieces:
+                    target.script(piece)
+                    target.run(_remembered(piece, target.schema))
+            return
+        except load_pyodbc().Error as error:
+            tries += 1
+            if not is_passing_race(error) or tries >= RACE_TRIES:
+                raise
 
 
 @contextmanager
