@@ -135,7 +135,7 @@ def installed(row: Sequence[Any]) -> Installed | None:
     """A row of GetClock: NowUtc, Version; since version 5 also SchemaVersion, OldestProgram. None: no migration is recorded."""
     _, version, *served = row
     if served:
-        return Installed(*served)
+        return Installed(*served[:2])
     return None if version is None else Installed(version, version)
 
 
