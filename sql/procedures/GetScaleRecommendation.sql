@@ -3,20 +3,20 @@ SET ANSI_NULLS ON;
 GO
 -- GetScaleRecommendation: how many replicas a queue wants. Reads only, and may be asked every few seconds.
 -- Called by: an autoscaler (KEDA's mssql scaler, which wants one number in one row), operators and readers.
---   EXEC chokaq.GetScaleRecommendation @Queue = 'emails', @MinReplicas = 1, @MaxReplicas = 20
+-- Example: EXEC chokaq.GetScaleRecommendation @Queue = 'emails', @MinReplicas = 1, @MaxReplicas = 20
 -- Parameters:
---   @Queue           the one that is asked for; an unknown one is an empty one.
---   @MinReplicas     the answer is never less (0 … 10,000), and
---   @MaxReplicas     never more (@MinReplicas … 10,000).
---   @TargetLagMs     milliseconds a due job may wait: only when one has waited longer the answer rises (0 … 86,400,000).
---   @CatchUpMs       milliseconds within which what waits is to be worked off (1,000 … 86,400,000).
---   @ReplicaHandlers handlers that one replica runs at a time for the queue, max_workers x processes (0: as the live ones tell).
---   @FleetCap        the YAML's fleet_max_workers (-1: none; the override in Queues wins).
---   @BusyPercent     how busy handlers should be after a rise, in percent (@IdlePercent + 1 … 100).
---   @IdlePercent     how busy they should be after a fall (1 … @BusyPercent - 1). What lies between is the present number's room.
---   @Unit            replica: whatever one host name runs (a pod); process: one child.
---   @Explain         1: also the second result.
--- Formula (chokaq/lifecycle/scale.py has it once more, and the tests compare; divisions round up):
+--   @Queue            the one that is asked for; an unknown one is an empty one.
+--   @MinReplicas      the answer is never less (0 … 10,000), and
+--   @MaxReplicas      never more (@MinReplicas … 10,000).
+--   @TargetLagMs      milliseconds a due job may wait: only when one has waited longer the answer rises (0 … 86,400,000).
+--   @CatchUpMs        milliseconds within which what waits is to be worked off (1,000 … 86,400,000).
+--   @ReplicaHandlers  handlers that one replica runs at a time for the queue, max_workers x processes (0: as the live ones tell).
+--   @FleetCap         the YAML's fleet_max_workers (-1: none; the override in Queues wins).
+--   @BusyPercent      how busy handlers should be after a rise, in percent (@IdlePercent + 1 … 100).
+--   @IdlePercent      how busy they should be after a fall (1 … @BusyPercent - 1). What lies between is the present number's room.
+--   @Unit             replica: whatever one host name runs (a pod); process: one child.
+--   @Explain          1: also the second result.
+-- Formula: divisions round up; chokaq/lifecycle/scale.py has it once more, and the tests compare.
 --   live    = replicas with a worker of the queue that has neither ended nor said that it drains, whose heartbeat is at most a
 --             minute older than the newest heartbeat of any worker, and at most ten minutes old.
 --   need    = max(jobs running, handlers busy on average over five minutes); while the oldest due job has waited longer than
