@@ -13,7 +13,7 @@ GO
 --   @ReplicaHandlers  handlers that one replica runs at a time for the queue, max_workers x processes (0: as the live ones tell).
 --   @FleetCap         the YAML's fleet_max_workers (-1: none; the override in Queues wins).
 --   @BusyPercent      how busy handlers should be after a rise, in percent (@IdlePercent + 1 … 100).
---   @IdlePercent      how busy they should be after a fall (1 … @BusyPercent - 1). What lies between is the present number's room.
+--   @IdlePercent      how busy they should be after a fall (1 … @BusyPercent - 1); between the two nothing changes.
 --   @Unit             replica: whatever one host name runs (a pod); process: one child.
 --   @Explain          1: also the second result.
 -- Formula: divisions round up; chokaq/lifecycle/scale.py has it once more, and the tests compare.
@@ -25,9 +25,9 @@ GO
 --             the fleet cap can use.       high = need / (handlers per replica x @IdlePercent), at least low.
 --   answer  = live; raised to low while a job waits too long or nothing is live; lowered to high when none waits too long and none
 --             that ended within five minutes did; within the bounds. Between low and high nothing changes.
---   held    = the answer is the present number while the queue is inactive or paused, while a circuit of it is open or being tried,
---             and while as many leases are held as the fleet cap allows: live replicas that have been there for a minute, at least 1
---             when any is live. (What a deploy starts beside the old ones does not count: else each would raise it.)
+--   held    = the answer is the present number while the queue is inactive or paused, while a circuit of it is open or being
+--             tried, and while as many leases are held as the fleet cap allows: live replicas that have been there for a minute,
+--             at least 1 when any is live. (What a deploy starts beside the old ones does not count: else each would raise it.)
 --   Mean run time: of the jobs that succeeded within five minutes; unknown: @CatchUpMs. A circuit whose next try has been due for
 --   two minutes, or that has been tried for ten, holds nothing: no job of its type waits.
 -- Results, in this order:

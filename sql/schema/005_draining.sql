@@ -6,8 +6,8 @@ GO
 -- Null: it claims. Told by the worker itself; DrainAtUtc, an operator's wish, comes before it. Programs of version 4 leave it null.
 ALTER TABLE chokaq.Workers ADD DrainingAtUtc datetime2(3) NULL;
 GO
--- Release 0.1.0 (version 4) refuses a schema of another version, and its GetClock told the highest number in the ledger. So that its
--- programs can go on connecting, GetClock says what the procedures at hand are. This one holds until sql/procedures brings its own.
+-- Release 0.1.0 (version 4) refuses a schema of another version, and its GetClock told the highest number in the ledger. So that
+-- its programs can go on connecting, GetClock says what the procedures at hand are: this one, until sql/procedures brings its own.
 CREATE OR ALTER PROCEDURE chokaq.GetClock
 AS
 BEGIN
