@@ -58,8 +58,9 @@ def scale(
         idle_percent=idle,
         unit=unit.value,
     )
-    with common.connected() as (_store, session):
-        view = recommend_scale(session, queue, bounds)
+    with common.databases() as databases:
+        opened = databases.of_queue(queue)
+        view = databases.run(opened.name, lambda opened: recommend_scale(opened.session, queue, bounds))
     if common.as_json:
         print_json(view)
         return

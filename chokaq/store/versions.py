@@ -30,6 +30,11 @@ def serves(text: str, version: int) -> int:
     return version if found is None else int(found[1])
 
 
+def is_served(installed: Installed | None, program: int) -> bool:
+    """Whether a program of this version may work here."""
+    return installed is not None and installed.oldest <= program <= installed.version
+
+
 def check_served(installed: Installed | None, program: int, place: str) -> None:
     """Raises SchemaMismatch, naming the way out, unless a program of this version may work here."""
     if installed is None or installed.version < program:
@@ -46,4 +51,4 @@ def check_served(installed: Installed | None, program: int, place: str) -> None:
 
 def is_newer(installed: Installed, program: int) -> bool:
     """True when the schema has what this program does not know, and serves it all the same."""
-    return installed.version > program >= installed.oldest
+    return is_served(installed, program) and installed.version > program

@@ -4,7 +4,7 @@ import pytest
 
 from chokaq.store.errors import SchemaMismatch
 from chokaq.store.sqlserver.link import installed
-from chokaq.store.versions import Installed, check_served, is_newer, serves
+from chokaq.store.versions import Installed, check_served, is_newer, is_served, serves
 
 
 def test_a_file_serves_what_its_header_says_else_its_own_version() -> None:
@@ -15,6 +15,7 @@ def test_a_file_serves_what_its_header_says_else_its_own_version() -> None:
 @pytest.mark.parametrize("program", [4, 5, 7])
 def test_programs_from_the_oldest_on_are_served(program: int) -> None:
     check_served(Installed(7, 4), program, "here")
+    assert is_served(Installed(7, 4), program)
     assert is_newer(Installed(7, 4), program) is (program < 7)
 
 
@@ -33,6 +34,7 @@ def test_programs_from_the_oldest_on_are_served(program: int) -> None:
 def test_all_others_are_refused_with_the_way_out(found: Installed | None, program: int, message: str) -> None:
     with pytest.raises(SchemaMismatch, match=message):
         check_served(found, program, "here")
+    assert not is_served(found, program)
 
 
 def test_the_clock_of_release_0_1_0_tells_its_own_version_alone() -> None:
