@@ -152,7 +152,9 @@ def test_nobody_is_sent_away_soon_after_a_job_had_to_wait_too_long(session: Sess
     workers(session, "pod-a", "pod-b", "pod-c")
     holder = Holder(session)
     wait_too_long(session, lab, 1)
-    holder.succeed(holder.take(1))
+    [job] = holder.take(1)
+    lab.age(job.id, "StartedAtUtc", 1_000)
+    holder.succeed([job])
 
     view = ask(session)
     assert (view.late, view.replicas, view.reason) == (1, 4, "steady")
