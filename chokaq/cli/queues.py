@@ -1,4 +1,4 @@
-"""`chokaq queues list | show | pause | resume | activate | deactivate | set`."""
+"""`chokaq queues list | show | pause | resume | activate | deactivate | set` (`scale`: chokaq/cli/scale.py)."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -9,6 +9,7 @@ import typer
 from chokaq.cli.common import Common, who
 from chokaq.cli.options import ActorOption, ConfigOption, DatabaseOption, JsonOption, ReasonOption, YesOption
 from chokaq.cli.reading import seconds
+from chokaq.cli.scale import scale
 
 if TYPE_CHECKING:
     from chokaq.store.records import QueueView
@@ -38,6 +39,7 @@ def register(program: typer.Typer) -> None:
     group.command("activate", help="Put a deactivated queue back into service.")(_switch("activate"))
     group.command("deactivate")(deactivate)
     group.command("set")(set_)
+    group.command("scale")(scale)
     program.add_typer(group, name="queues")
 
 

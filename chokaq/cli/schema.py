@@ -52,7 +52,7 @@ def check(
 
     def one(store: "Store") -> tuple[dict[str, object], list[str], bool]:
         found = check_schema(store)
-        fits = [f"{store.url} is at version {found.version}, as this program wants it"]
+        fits = [f"{store.url} is at version {found.version}, which serves this program"]
         return plain(found), found.drift or fits, not found.drift
 
     _each(common, one)

@@ -22,6 +22,7 @@ from chokaq.operations.queues import (
 )
 from chokaq.operations.repair import Preview, Repaired, drop_jobs, preview_jobs, purge_jobs, resurrect_jobs
 from chokaq.operations.risks import StoppedJob, resurrection_risks, show_stopped
+from chokaq.operations.scaling import ScaleBounds, ScaleView, explain_scale, recommend_scale
 from chokaq.operations.schema import SchemaState, apply_schema, check_schema, schema_script, schema_version
 from chokaq.operations.status import QueueStatus, Rates, Status, read_status
 from chokaq.operations.workers import drain_worker, list_workers
@@ -44,6 +45,8 @@ __all__ = [
     "Rates",
     "Repaired",
     "Role",
+    "ScaleBounds",
+    "ScaleView",
     "SchemaState",
     "Status",
     "StoppedJob",
@@ -63,6 +66,7 @@ __all__ = [
     "drain_worker",
     "drop_jobs",
     "edit_job",
+    "explain_scale",
     "find_store",
     "force_circuit",
     "job_filter",
@@ -76,6 +80,7 @@ __all__ = [
     "preview_jobs",
     "purge_jobs",
     "read_status",
+    "recommend_scale",
     "require_operator",
     "require_reason",
     "resume_queue",

@@ -54,12 +54,13 @@ from chokaq.store.records import (
     WorkerView,
 )
 from chokaq.store.repairs import DlqFilter, DlqPreview, Edits, KeyHolder, RepairAnswer
+from chokaq.store.scale import ScalingSession
 
 MAX_JOBS_PER_CALL = 1_000
 MAX_BYTES_PER_CALL = 4_000_000
 
 
-class Session(ClaimSession, LookingSession, ProbingSession, Protocol):
+class Session(ClaimSession, LookingSession, ProbingSession, ScalingSession, Protocol):
     """One connection to a store; one thread at a time."""
 
     # ── client ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -136,6 +136,8 @@ class Figures(msgspec.Struct, frozen=True, gc=False):
     buffered: int = 0
     loop_lag_ms: int = 0
     memory_kb: int = 0
+    draining: bool = False
+    """It claims no more, and will end."""
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):

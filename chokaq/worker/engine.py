@@ -339,6 +339,7 @@ class Engine:
     def _stop_claiming(self) -> None:
         if self._desk is not None and self._desk.open:
             self._slot.draining()
+            self._vitals.draining = True
             self._listener.take_down()
             self._desk.close()
             self._fetcher.nudge()

@@ -34,19 +34,20 @@ Told = Callable[[Sequence[Claim], Sequence[Answer], Sequence[Cancellation]], Non
 class Vitals:
     """What a child says of itself; written by the loop, read by the pulse lane."""
 
-    __slots__ = ("buffered", "loop_lag_ms", "memory_kb", "running", "turned_at")
+    __slots__ = ("buffered", "draining", "loop_lag_ms", "memory_kb", "running", "turned_at")
 
     def __init__(self) -> None:
         self.turned_at = time.monotonic()
         self.loop_lag_ms = 0
         self.running = 0
         self.buffered = 0
+        self.draining = False
         self.memory_kb = memory_kb()
 
     def figures(self) -> Figures:
         """As sent with a KeepAlive: a loop that stands still now lags now, though it cannot say so itself."""
         stalled = int((time.monotonic() - self.turned_at - _TURN) * 1000)
-        return Figures(self.running, self.buffered, max(self.loop_lag_ms, stalled), self.memory_kb)
+        return Figures(self.running, self.buffered, max(self.loop_lag_ms, stalled), self.memory_kb, self.draining)
 
 
 class PulseLane(Lane):

@@ -5,7 +5,8 @@
 
 -- name: worker
 UPDATE Workers
-SET HeartbeatUtc = :now, Running = :running, Buffered = :buffered, LoopLagMs = :loop_lag_ms, MemoryKb = :memory_kb
+SET HeartbeatUtc = :now, Running = :running, Buffered = :buffered, LoopLagMs = :loop_lag_ms, MemoryKb = :memory_kb,
+    DrainingAtUtc = CASE WHEN :draining THEN COALESCE(DrainingAtUtc, :now) END
 WHERE WorkerId = :worker AND EndedAtUtc IS NULL;
 
 -- name: beat

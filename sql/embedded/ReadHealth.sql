@@ -1,12 +1,10 @@
 -- ReadHealth: what a worker's probes ask: the schema's version, and how long the oldest due job of each of its queues has waited.
 -- Counts nothing: the cost does not depend on how many jobs there are. Called by the process that answers probes, when it is asked, at
 -- most once a second. :queues is a document of names.
--- Results: `version` one row (null: no migration is recorded); `queues` Name, IsPaused, IsActive, one row per name, sorted; `oldest`
+-- (The version is read from the ledgers, as when a session is opened.)
+-- Results: `queues` Name, IsPaused, IsActive, one row per name, sorted; `oldest`
 -- the earliest due time of one queue. Looks at 1,000 priorities at most, the highest.
--- Table order: SchemaMigrations, Queues, JobsHot.
-
--- name: version
-SELECT MAX(Version) FROM SchemaMigrations;
+-- Table order: Queues, JobsHot.
 
 -- name: queues
 SELECT n.value, COALESCE(q.IsPaused, 0), COALESCE(q.IsActive, 1)

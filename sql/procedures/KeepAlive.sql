@@ -12,6 +12,7 @@ GO
 --   @Buffered   jobs claimed that wait for a handler.
 --   @LoopLagMs  how late its event loop runs.
 --   @MemoryKb   its memory.
+--   @Draining   1: it claims no more, and will end.
 -- Results, in this order:
 --   1. JobId, Lease, Answer (0 stale, 1 renewed).
 --   2. Cancellations meant for this worker: JobId, LeaseNumber, Actor, Reason.
@@ -23,7 +24,8 @@ CREATE OR ALTER PROCEDURE chokaq.KeepAlive
     @Running   int,
     @Buffered  int,
     @LoopLagMs int,
-    @MemoryKb  bigint
+    @MemoryKb  bigint,
+    @Draining  bit = 0
 AS
 BEGIN
     SET NOCOUNT ON;
@@ -55,7 +57,8 @@ BEGIN
     BEGIN TRY
         BEGIN TRANSACTION;
         UPDATE chokaq.Workers
-        SET HeartbeatUtc = @Now, Running = @Running, Buffered = @Buffered, LoopLagMs = @LoopLagMs, MemoryKb = @MemoryKb
+        SET HeartbeatUtc = @Now, Running = @Running, Buffered = @Buffered, LoopLagMs = @LoopLagMs, MemoryKb = @MemoryKb,
+            DrainingAtUtc = CASE WHEN @Draining = 1 THEN COALESCE(DrainingAtUtc, @Now) END
         WHERE WorkerId = @WorkerId AND EndedAtUtc IS NULL;
         UPDATE chokaq.JobsHot SET HeartbeatUtc = @Now
         OUTPUT inserted.Id, inserted.LeaseNumber INTO @Alive (JobId, Lease)

@@ -1,5 +1,6 @@
 -- grants: what each role may execute. Re-runnable; applied last, since a procedure that is made anew has lost its grants on some engines.
--- No role has a right on a table: the procedures are the only way in. Workers may enqueue too: handlers do.
+-- No role has a right on a table: the procedures are the only way in. Workers may enqueue too: handlers do. The table of
+-- docs/security.md says the same for people, and the tests hold the two together.
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
@@ -21,6 +22,7 @@ GRANT EXECUTE ON chokaq.RescheduleForRetry TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ArchiveFailed TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ReleaseJobs TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ListQueues TO chokaq_worker;
+GRANT EXECUTE ON chokaq.ListWorkers TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ListPriorities TO chokaq_worker;
 GRANT EXECUTE ON chokaq.TakeLeadership TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ListHotQueues TO chokaq_worker;
@@ -73,6 +75,7 @@ GRANT EXECUTE ON chokaq.ReadChanges TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ReadSeries TO chokaq_operator;
 GRANT EXECUTE ON chokaq.BrowseJobs TO chokaq_operator;
 GRANT EXECUTE ON chokaq.ListFamilies TO chokaq_operator;
+GRANT EXECUTE ON chokaq.GetScaleRecommendation TO chokaq_operator;
 GRANT SELECT ON chokaq.Jobs TO chokaq_operator;
 GO
 GRANT EXECUTE ON chokaq.GetClock TO chokaq_reader;
@@ -95,5 +98,6 @@ GRANT EXECUTE ON chokaq.ReadChanges TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ReadSeries TO chokaq_reader;
 GRANT EXECUTE ON chokaq.BrowseJobs TO chokaq_reader;
 GRANT EXECUTE ON chokaq.ListFamilies TO chokaq_reader;
+GRANT EXECUTE ON chokaq.GetScaleRecommendation TO chokaq_reader;
 GRANT SELECT ON chokaq.Jobs TO chokaq_reader;
 GO

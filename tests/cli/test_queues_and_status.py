@@ -58,6 +58,40 @@ def test_a_queue_is_shown_with_what_each_priority_waits(cli: Cli, folder: Path) 
     assert "did you mean emails?" in cli("queues", "show", "email", code=1).err
 
 
+def test_a_queues_scale_is_recommended_with_its_reason(cli: Cli, folder: Path) -> None:
+    assert cli("queues", "scale", "emails", "--json").json["replicas"] == 0
+    enqueue(cli)
+    asked = cli("queues", "scale", "emails")
+    assert "emails wants 1 replica; 0 live." in asked.out
+    assert "Nobody serves the queue, and 1 of its jobs are due or held." in asked.out
+    assert "Never fewer, by the minimum" in cli("queues", "scale", "emails", "--min", "3").out
+    cli("queues", "pause", "emails", "-r", "storm")
+    held = cli("queues", "scale", "emails", "--unit", "process", "--target-lag", "1m")
+    assert "emails wants 0 processes; 0 live.\nThe present number is kept: the queue is paused." in held.out
+
+
+def test_the_fleet_cap_of_the_configuration_counts(cli: Cli, folder: Path) -> None:
+    (folder / "chokaq.yaml").write_text("queues: {emails: {fleet_max_workers: 7}}\n")
+    assert cli("queues", "scale", "emails", "--json").json["fleet_cap"] == 7
+    cli("queues", "set", "emails", "--fleet-max-workers", "3", "--create")
+    assert cli("queues", "scale", "emails", "--json").json["fleet_cap"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--min", "5", "--max", "2"], 1, "0 ≤ min_replicas ≤ max_replicas ≤ 10,000, got 5 and 2"),
+        (["--target-lag", "soon"], 2, "must be a duration like 90s"),
+        (["--busy", "40"], 1, "idle_percent < busy_percent"),
+        (["--unit", "pod"], 2, "'pod' is not one of 'replica', 'process'"),
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused_with_the_way_out(
+    cli: Cli, options: list[str], code: int, message: str
+) -> None:
+    assert message in " ".join(cli("queues", "scale", "emails", *options, code=code).err.replace("│", "").split())
+
+
 def test_a_zombie_timeout_is_held_against_the_heartbeat_that_the_configuration_gives_the_queue(
     cli: Cli, folder: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """apply, check, version, script: the schema installs once, also from twenty processes at once (C31)."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,35 +65,66 @@ def test_a_session_in_a_place_without_schema_never_guesses(empty_place: Database
     session.close()
 
 
-def test_a_newer_schema_than_the_program_is_refused_clearly(empty_place: DatabaseSettings) -> None:
+def test_a_newer_schema_that_does_not_serve_the_program_is_refused_clearly(
+    empty_place: DatabaseSettings, store_kind: str
+) -> None:
     store = open_store(empty_place)
     store.apply_schema()
-    lab = stores.laboratory(empty_place)
-    lab.execute("UPDATE {SchemaMigrations} SET Version = 9999 WHERE Version = 1")
-    lab.close()
+    become_newer(empty_place, store_kind, oldest=9_999)
 
-    with pytest.raises(SchemaMismatch, match=r"(?i)newer|version"):
+    with pytest.raises(SchemaMismatch, match=r"version 9999, newer than this program knows .* from version 9999 on"):
         store.session()
-    with pytest.raises(SchemaMismatch):
+    with pytest.raises(SchemaMismatch, match="install a newer chokaq"):
         store.apply_schema()
     assert store.schema_version() == 9999
     assert store.check_schema() != []
 
 
-def test_a_session_that_is_open_sees_the_schema_move_on_beneath_it(empty_place: DatabaseSettings) -> None:
+def test_a_session_that_is_open_sees_the_schema_move_on_beneath_it(
+    empty_place: DatabaseSettings, store_kind: str
+) -> None:
     store = open_store(empty_place)
     store.apply_schema()
-    session = store.session()
-    lab = stores.laboratory(empty_place)
-    try:
-        lab.execute("UPDATE {SchemaMigrations} SET Version = 9999 WHERE Version = 1")
+    with contextlib.closing(store.session()) as session:
+        become_newer(empty_place, store_kind, oldest=9_999)
         health = session.read_health(["emails"])
-    finally:
-        lab.close()
-        session.close()
-
     assert (health.version, health.fits) == (9999, False)
     assert health.needed < 9999
+
+
+def test_a_newer_schema_that_serves_the_program_is_left_as_it_is(
+    empty_place: DatabaseSettings, store_kind: str
+) -> None:
+    """During a rolling deploy, and after a rollback: nothing is refused, and nothing is put back."""
+    store = open_store(empty_place)
+    store.apply_schema()
+    become_newer(empty_place, store_kind, oldest=4)
+
+    session = store.session()
+    assert session.enqueue_jobs(new_jobs(1))[0].created
+    session.close()
+    assert store.apply_schema() == []
+    assert store.schema_version() == 9999
+    assert store.check_schema() == []
+
+
+def become_newer(place: DatabaseSettings, kind: str, oldest: int) -> None:
+    """What a later program would have left behind: version 9999, for programs from `oldest` on."""
+    lab = stores.laboratory(place)
+    if kind == stores.SQLITE:
+        table = "SchemaMigrations" if oldest == 9_999 else "SchemaAdditions"
+        lab.execute(f"INSERT INTO {{{table}}} VALUES (9999, '9999_future', 0)")
+    else:
+        lab.execute(
+            "INSERT INTO {SchemaMigrations} (Version, Name, Sha256, AppliedAtUtc) "
+            "VALUES (9999, '9999_future', REPLICATE('0', 64), SYSUTCDATETIME())"
+        )
+        lab.execute(f"DROP PROCEDURE {place.schema}.GetClock")
+        lab.execute(
+            f"CREATE PROCEDURE {place.schema}.GetClock AS BEGIN SET NOCOUNT ON; SELECT SYSUTCDATETIME() AS NowUtc, "
+            f"4 AS Version, 9999 AS SchemaVersion, {oldest} AS OldestProgram, 1 AS LaterColumn; END"
+        )
+    lab.close()
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,26 @@ async def test_c24_a_drain_lets_handlers_end_and_hands_back_the_rest(build: Call
     assert {view.attempt_count for view in views if view.status is JobStatus.PENDING} == {0}
 
 
+async def test_a_child_that_drains_says_so_with_its_next_heartbeat(build: Callable[..., House]) -> None:
+    """Who counts replicas must not count those that leave."""
+    house = build(max_workers=1, heartbeat=0.1)
+    go = asyncio.Event()
+
+    @house.app.handler(Send)
+    async def handle(_job: Send) -> None:
+        await go.wait()
+
+    house.enqueue(1)
+    async with house.child() as child:
+        await eventually(lambda: len(child.slot.running) == 1, "it runs")
+        assert house.session.get_scale_recommendation(QUEUE).live == 1
+        child.engine.drain()
+        await eventually(lambda: house.session.get_scale_recommendation(QUEUE).live == 0, "it leaves")
+        assert house.session.get_scale_recommendation(QUEUE).running == 1
+        go.set()
+        assert await child.drain() is ExitCode.DONE
+
+
 async def test_an_idle_child_drains_at_once(house: House) -> None:
     async with house.child() as child:
         assert await child.drain() is ExitCode.DONE

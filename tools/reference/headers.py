@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SQL = Path(__file__).resolve().parents[2] / "sql"
-_LABEL = re.compile(r"^(Called by|Parameters|Results?(?:, [^:]+)?|Errors|Table order): ?(.*)$")
+_LABEL = re.compile(r"^(Called by|Example|Formula|Parameters|Results?(?:, [^:]+)?|Errors|Table order): ?(.*)$")
 _PARAMETER = re.compile(r"^ {2}(@\w+) {2,}(.*)$")
 _SIGNATURE = re.compile(r"^CREATE OR ALTER PROCEDURE chokaq\.(\w+)\s*\n(.*?)^AS$", re.MULTILINE | re.DOTALL)
 _TABLE = re.compile(r"((?:^--[^\n]*\n)+)CREATE (?:TABLE|VIEW) chokaq\.(\w+)", re.MULTILINE)

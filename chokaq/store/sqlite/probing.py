@@ -8,6 +8,7 @@ from chokaq.store.sqlite import schema
 from chokaq.store.sqlite.clock import now_ms
 from chokaq.store.sqlite.connection import Connected, document
 from chokaq.store.sqlite.statements import load
+from chokaq.store.versions import is_served
 
 _HEALTH = load("ReadHealth")
 
@@ -21,10 +22,16 @@ class ProbingOperations(Connected):
         for name in names:
             check_name("queue", name)
         now = now_ms()
-        [(version,)] = self._select(_HEALTH["version"])
+        with self._reading() as connection:
+            standing = schema.installed(connection)
         found = []
         for name, paused, active in self._select(_HEALTH["queues"], {"queues": document(names)}):
             [(due,)] = self._select(_HEALTH["oldest"], {"queue": name, "now": now})
             lag = None if due is None else max(0, now - due)
             found.append(QueueLag(name=name, paused=bool(paused), active=bool(active), oldest_due_ms=lag))
-        return StoreHealth(version=version, needed=schema.latest(), fits=schema.fits(version), queues=found)
+        return StoreHealth(
+            version=None if standing is None else standing.version,
+            needed=schema.latest(),
+            fits=is_served(standing, schema.latest()),
+            queues=found,
+        )

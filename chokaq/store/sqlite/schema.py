@@ -1,4 +1,8 @@
-"""Installs and checks the embedded schema: numbered files of `sql/embedded/`, and a ledger of those that were applied."""
+"""Installs and checks the embedded schema: numbered files of `sql/embedded/`, and a ledger of those that were applied.
+
+Two ledgers. The highest number in SchemaMigrations is the oldest program that is served: release 0.1.0 looks at it alone, and wants
+its own number there. SchemaAdditions holds the files that older programs can live with.
+"""
 
 import re
 import sqlite3
@@ -8,12 +12,18 @@ from pathlib import Path
 import structlog
 
 from chokaq.observe.levels import is_heard
-from chokaq.store import sqlfiles
+from chokaq.store import sqlfiles, versions
 from chokaq.store.errors import SchemaMismatch
 from chokaq.store.sqlite.clock import now_ms
+from chokaq.store.versions import Installed, check_served, is_newer
 
 _log = structlog.get_logger("chokaq")
 _LEDGER = """CREATE TABLE SchemaMigrations (
+    Version      INTEGER NOT NULL PRIMARY KEY,
+    Name         TEXT    NOT NULL,
+    AppliedAtUtc INTEGER NOT NULL
+)"""
+_ADDITIONS = """CREATE TABLE IF NOT EXISTS SchemaAdditions (
     Version      INTEGER NOT NULL PRIMARY KEY,
     Name         TEXT    NOT NULL,
     AppliedAtUtc INTEGER NOT NULL
@@ -33,25 +43,33 @@ def latest() -> int:
 
 
 def version(connection: sqlite3.Connection) -> int | None:
-    """The version in the ledger; None when nothing is installed."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'SchemaMigrations'").fetchone():
+    """The highest file applied; None when nothing is installed."""
+    found = installed(connection)
+    return None if found is None else found.version
+
+
+def installed(connection: sqlite3.Connection) -> Installed | None:
+    """What the ledgers say; None when nothing is installed."""
+    if not _has_table(connection, "SchemaMigrations"):
         return None
-    found: int | None = connection.execute("SELECT MAX(Version) FROM SchemaMigrations").fetchone()[0]
-    return found
-
-
-def fits(installed: int | None) -> bool:
-    """Whether this program opens a session on that version."""
-    return installed == latest()
+    oldest = connection.execute("SELECT MAX(Version) FROM SchemaMigrations").fetchone()[0]
+    if oldest is None:
+        return None
+    added = None
+    if _has_table(connection, "SchemaAdditions"):
+        added = connection.execute("SELECT MAX(Version) FROM SchemaAdditions").fetchone()[0]
+    return Installed(max(oldest, added or 0), oldest)
 
 
 def ensure(connection: sqlite3.Connection, path: Path) -> None:
     """Make a first run just work: install into an empty file. Call it under the writers' lock.
 
-    Raises SchemaMismatch for a file that holds other tables only, or a version this program does not know.
+    Raises SchemaMismatch for a file that holds other tables only, or a version that does not serve this program.
     """
-    installed = version(connection)
-    if installed is None and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+    found = installed(connection)
+    if found is None:
+        if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            raise SchemaMismatch(f"{path} holds other tables and no chokaq schema yet: run `chokaq schema apply`")
         heard = is_heard()
         if heard:
             _log.info("schema_apply_started", store=str(path))
@@ -59,37 +77,29 @@ def ensure(connection: sqlite3.Connection, path: Path) -> None:
         if heard:
             _log.info("schema_applied", store=str(path), applied=applied)
         return
-    if installed is None:
-        raise SchemaMismatch(f"{path} holds other tables and no chokaq schema yet: run `chokaq schema apply`")
-    if installed < latest():
-        raise SchemaMismatch(
-            f"the schema of {path} has version {installed}, this program needs {latest()}: run `chokaq schema apply`"
-        )
-    _refuse_newer(installed, path)
-
-
-def _refuse_newer(installed: int, path: Path | str) -> None:
-    if installed > latest():
-        raise SchemaMismatch(
-            f"the schema of {path} has version {installed}, this program knows only {latest()}: install a newer chokaq"
-        )
+    check_served(found, latest(), str(path))
 
 
 def apply(connection: sqlite3.Connection, path: Path | str = "the database") -> list[str]:
-    """Apply what is missing, in one transaction; the names of what was applied. Call it under the writers' lock."""
+    """Apply what is missing, in one transaction; the names of what was applied. Call it under the writers' lock.
+
+    A newer schema that serves this program is left as it is.
+    """
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")
     try:
-        installed = version(connection)
-        if installed is None:
+        found = installed(connection)
+        if found is None:
             connection.execute(_LEDGER)
-        else:
-            _refuse_newer(installed, path)
-        missing = {number: name for number, name in migrations().items() if number > (installed or 0)}
+        elif found.version > latest():
+            check_served(found, latest(), str(path))
+        connection.execute(_ADDITIONS)
+        missing = {number: name for number, name in migrations().items() if found is None or number > found.version}
         for number, name in missing.items():
             for statement in _statements(sqlfiles.read("embedded", name)):
                 connection.execute(statement)
-            connection.execute("INSERT INTO SchemaMigrations VALUES (?, ?, ?)", (number, name, now_ms()))
+            for table, told in _recorded(number, name):
+                connection.execute(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", (told, name, now_ms()))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -98,14 +108,31 @@ def apply(connection: sqlite3.Connection, path: Path | str = "the database") -> 
     return list(missing.values())
 
 
+def _recorded(number: int, name: str) -> list[tuple[str, int]]:
+    """What the ledgers get for a file: (table, number)."""
+    oldest = versions.serves(sqlfiles.read("embedded", name), number)
+    if oldest == number:
+        return [("SchemaMigrations", number)]
+    return [("SchemaAdditions", number), ("SchemaMigrations", oldest)]
+
+
+def _has_table(connection: sqlite3.Connection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
+
+
 def check(connection: sqlite3.Connection) -> list[str]:
-    """Each difference between the live schema and a freshly built one, as a sentence. Other people's tables are not ours."""
-    installed = version(connection)
-    if installed is None:
+    """Each difference between the live schema and a freshly built one, as a sentence. Other people's tables are not ours.
+
+    A newer schema that serves this program has none.
+    """
+    there = installed(connection)
+    if there is None:
         return ["No chokaq schema is installed."]
+    if is_newer(there, latest()):
+        return []
     found = []
-    if installed != latest():
-        found.append(f"The schema has version {installed}; this program needs {latest()}.")
+    if there.version != latest():
+        found.append(f"The schema has version {there.version}; this program needs {latest()}.")
     mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
     if mode != "wal":
         found.append(f"The journal mode is {mode}, not wal.")
@@ -127,12 +154,13 @@ def check(connection: sqlite3.Connection) -> list[str]:
 
 def script() -> str:
     """Everything `apply` would run on an empty file, for the sqlite3 shell."""
-    parts = ["PRAGMA journal_mode = WAL;", "BEGIN IMMEDIATE;", f"{_LEDGER};"]
+    parts = ["PRAGMA journal_mode = WAL;", "BEGIN IMMEDIATE;", f"{_LEDGER};", f"{_ADDITIONS};"]
     for number, name in migrations().items():
         parts.append(sqlfiles.read("embedded", name).strip())
-        parts.append(
-            f"INSERT INTO SchemaMigrations VALUES ({number}, '{name}', CAST(strftime('%s', 'now') AS INTEGER) * 1000);"
-        )
+        parts += [
+            f"INSERT OR IGNORE INTO {table} VALUES ({told}, '{name}', CAST(strftime('%s', 'now') AS INTEGER) * 1000);"
+            for table, told in _recorded(number, name)
+        ]
     return "\n\n".join([*parts, "COMMIT;", ""])
 
 

@@ -10,6 +10,7 @@ from chokaq.store.sqlite.operators import OperatorOperations
 from chokaq.store.sqlite.probing import ProbingOperations
 from chokaq.store.sqlite.repairs import RepairOperations
 from chokaq.store.sqlite.rescue import RescueOperations
+from chokaq.store.sqlite.scaling import ScalingOperations
 from chokaq.store.sqlite.worker import WorkerOperations
 
 
@@ -25,5 +26,6 @@ class SqliteSession(
     ClaimOperations,
     LookingOperations,
     ProbingOperations,
+    ScalingOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; see there for every method."""

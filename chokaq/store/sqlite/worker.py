@@ -81,6 +81,7 @@ class WorkerOperations(Connected):
             "buffered": figures.buffered,
             "loop_lag_ms": figures.loop_lag_ms,
             "memory_kb": figures.memory_kb,
+            "draining": figures.draining,
         }
         with self._writing() as (connection, now):
             connection.execute(_WORKER, values | {"now": now})

@@ -8,6 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from chokaq.store.errors import StoreMisconfigured
+from chokaq.store.sqlserver.results import RESULTS
 
 Type = tuple[int, int, int]
 """SQL type code, size, digits: what `cursor.setinputsizes` takes (the codes are ODBC's)."""
@@ -45,7 +46,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
     "StartJobs": {"WorkerId": ID, "Jobs": TEXT},
     "KeepAlive": {
         "WorkerId": ID, "Mapped": text(33), "Jobs": DOCUMENT, "Running": INT, "Buffered": INT, "LoopLagMs": INT,
-        "MemoryKb": BIGINT,
+        "MemoryKb": BIGINT, "Draining": BIT,
     },
     "ArchiveSucceeded": {"WorkerId": ID, "Slot": INT, "Jobs": TEXT},
     "RescheduleForRetry": {"WorkerId": ID, "Slot": INT, "Mapped": text(33), "Jobs": DOCUMENT},
@@ -114,6 +115,10 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "AfterId": ID_OR_EMPTY, "Limit": INT, "Look": INT,
     },
     "ReadHealth": {"Mapped": text(33), "Queues": DOCUMENT},
+    "GetScaleRecommendation": {
+        "Queue": NAME, "MinReplicas": INT, "MaxReplicas": INT, "TargetLagMs": BIGINT, "CatchUpMs": BIGINT, "ReplicaHandlers": INT,
+        "FleetCap": INT, "BusyPercent": INT, "IdlePercent": INT, "Unit": ascii_text(10), "Explain": BIT,
+    },
     "ReportCircuits": {"WorkerId": ID, "Mapped": text(33), "Circuits": DOCUMENT},
     "ReadCircuitOrders": {},
     "ListCircuits": {},
@@ -130,6 +135,8 @@ class Call(NamedTuple):
 
     sql: str
     types: list[Type]
+    widths: tuple[int, ...]
+    """Columns of its result sets that this program knows."""
 
 
 def check_schema_name(name: str) -> str:
@@ -149,6 +156,7 @@ def calls(schema: str) -> dict[str, Call]:
         name: Call(
             " ".join(filter(None, [f"EXEC {schema}.{name}", ", ".join(f"@{parameter}=?" for parameter in parameters)])),
             list(parameters.values()),
+            RESULTS[name],
         )
         for name, parameters in PROCEDURES.items()
     }

@@ -64,7 +64,7 @@ def connect(options: DatabaseSettings, url: DatabaseUrl, *, autocommit: bool = T
     """An open pyodbc connection. Raises StoreUnavailable, StoreMisconfigured or SchemaMismatch, never with a secret."""
     driver = url.options.get("driver") or find_driver(options.odbc_driver)
     pyodbc = load_pyodbc()
-    if "instance" not in url.options:
+    if "instance" not in url.options and not _tries_all_at_once(url):
         probe(url, options.connect_timeout)
     try:
         connection = pyodbc.connect(
@@ -92,6 +92,11 @@ def probe(url: DatabaseUrl, timeout: float) -> None:
             f"{url.redacted}: nothing answers at {url.host} port {port} ({error.strerror or error}): "
             "check host and port in database.url, and that the server runs"
         ) from None
+
+
+def _tries_all_at_once(url: DatabaseUrl) -> bool:
+    """A listener of several subnets: only one of its addresses answers, and the driver finds it sooner than one after the other."""
+    return url.options.get("multisubnetfailover", "no").lower() in {"yes", "true", "1"}
 
 
 def _quoted(value: str) -> str:

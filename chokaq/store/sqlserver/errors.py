@@ -24,6 +24,8 @@ DEADLOCK = 1205
 DUPLICATES = frozenset({2601, 2627})
 KEY_CONTENTION = 50001
 _KILLED = 596
+_READ_ONLY = 3906
+"""A write on a database that is read-only here: after a failover, the connection leads to what is a secondary now."""
 _BABELFISH = 33557097
 _TRANSIENT = frozenset(
     {DEADLOCK, 1222, -2, 3960, 4060, 40197, 40501, 40613, 10928, 10929, 49918, 49919, 49920, 233, 6005, 10053, 10054}
@@ -79,7 +81,7 @@ def breaks_connection(error: BaseException) -> bool:
     return (
         sqlstate in _BROKEN_STATES
         or sqlstate.startswith(_RECONNECT_FAILED)
-        or number(error) == _KILLED
+        or number(error) in (_KILLED, _READ_ONLY)
         or "communication link" in text
         or "terminating connection" in text
         or _is_damaged(error)

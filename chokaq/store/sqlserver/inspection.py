@@ -11,6 +11,7 @@ from chokaq.store.sqlserver.rewrite import normalised
 from chokaq.store.sqlserver.scripts import ledger, migrations, procedures
 
 _TABLE = re.compile(r"CREATE TABLE chokaq\.(\w+) \(\n(.*?)\n\);", re.DOTALL)
+_ADDED = re.compile(r"ALTER TABLE chokaq\.(\w+) ADD (\w+) (\w+)")
 _INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX (\w+) ON chokaq\.(\w+)")
 _COLUMN = re.compile(r"\s*(\w+)\s+(\w+)")
 
@@ -35,6 +36,8 @@ def expected_tables() -> dict[str, dict[str, str]]:
         for table, body in _TABLE.findall(text):
             columns = (_COLUMN.match(part) for part in _parts(body))
             found[table] = {column[1]: column[2].lower() for column in columns if column and column[1] != "CONSTRAINT"}
+        for table, name, kind in _ADDED.findall(text):
+            found[table][name] = kind.lower()
     return found
 
 

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from chokaq.store.errors import SchemaMismatch, StoreMisconfigured, StoreRefused, StoreUnavailable
@@ -10,6 +11,7 @@ from chokaq.store.sqlserver.calls import Call, calls
 from chokaq.store.sqlserver.connecting import connect
 from chokaq.store.sqlserver.errors import breaks_connection, is_passing_race, translate
 from chokaq.store.url import DatabaseUrl
+from chokaq.store.versions import Installed, check_served
 
 Rows = list[Any]
 
@@ -18,12 +20,15 @@ RACE_TRIES = 5
 _RACE_DELAY = 0.02
 
 
-def drain(cursor: Any) -> list[Rows]:
-    """Every result set. An error raised after a result set appears only here."""
+def drain(cursor: Any, widths: tuple[int, ...] = ()) -> list[Rows]:
+    """Every result set, cut to the columns that this program knows. An error raised after a result set appears only here."""
     sets: list[Rows] = []
     while True:
         if cursor.description is not None:
-            sets.append(cursor.fetchall())
+            rows = cursor.fetchall()
+            if widths and len(cursor.description) > (width := widths[min(len(sets), len(widths) - 1)]):
+                rows = [row[:width] for row in rows]
+            sets.append(rows)
         if not cursor.nextset():
             return sets
 
@@ -83,7 +88,7 @@ class Link:
                 cursor.setinputsizes(call.types)
         try:
             cursor.execute(call.sql, *args)
-            return drain(cursor)
+            return drain(cursor, call.widths)
         except BaseException:
             # A cursor that stopped in the middle may hold results that would block the next call.
             self._cursors.pop(procedure, None)
@@ -102,7 +107,7 @@ class Link:
             if isinstance(found, StoreRefused):
                 raise StoreMisconfigured(str(found)) from None
             raise found from None
-        check_version(row[1], version, f"{self._url.redacted}, schema {self._options.schema}")
+        check_served(installed(row), version, f"{self._url.redacted}, schema {self._options.schema}")
 
     def _driver_error(self) -> type[BaseException]:
         from chokaq.store.sqlserver.driver import load_pyodbc
@@ -126,17 +131,12 @@ class Link:
             return
 
 
-def check_version(live: int | None, program: int, place: str) -> None:
-    """Raises SchemaMismatch when the live schema is not the one this program was written for."""
-    if live is None or live < program:
-        raise SchemaMismatch(
-            f"{place}: the schema is at version {live if live is not None else 'none'}, this program needs {program}: "
-            "run `chokaq schema apply`"
-        )
-    if live > program:
-        raise SchemaMismatch(
-            f"{place}: the schema is at version {live}, newer than this program knows ({program}): update chokaq"
-        )
+def installed(row: Sequence[Any]) -> Installed | None:
+    """A row of GetClock: NowUtc, Version; since version 5 also SchemaVersion, OldestProgram. None: no migration is recorded."""
+    _, version, *served = row
+    if served:
+        return Installed(*served[:2])
+    return None if version is None else Installed(version, version)
 
 
-__all__ = ["Link", "Rows", "StoreUnavailable", "check_version", "drain"]
+__all__ = ["Link", "Rows", "StoreUnavailable", "drain", "installed"]

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from chokaq.store.errors import SchemaMismatch
 from chokaq.store.names import check_name
 from chokaq.store.probing import MAX_QUEUES, QueueLag, StoreHealth
 from chokaq.store.sqlserver import documents
 from chokaq.store.sqlserver.calling import Calling
-from chokaq.store.sqlserver.link import check_version
+from chokaq.store.sqlserver.link import installed
 from chokaq.store.sqlserver.scripts import latest
+from chokaq.store.versions import is_served
 
 
 class ProbingOperations(Calling):
@@ -23,16 +23,11 @@ class ProbingOperations(Calling):
         [clock], rows = self._call(
             "ReadHealth", mapped.carriers, documents.dump([{"q": mapped(name)} for name in names])
         )
-        version = clock[1]
-        try:
-            check_version(version, latest(), "")
-            fits = True
-        except SchemaMismatch:
-            fits = False
+        found = installed(clock)
         return StoreHealth(
-            version=version,
+            version=None if found is None else found.version,
             needed=latest(),
-            fits=fits,
+            fits=is_served(found, latest()),
             queues=[
                 QueueLag(
                     name=name, paused=bool(paused), active=bool(active), oldest_due_ms=None if due is None else int(due)

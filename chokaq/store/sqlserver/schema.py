@@ -11,14 +11,16 @@ from typing import Any, NamedTuple
 import structlog
 
 from chokaq.observe.levels import is_heard
-from chokaq.store.errors import SchemaMismatch, StoreUnavailable
+from chokaq.store.errors import StoreUnavailable
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.sqlserver import inspection
 from chokaq.store.sqlserver.connecting import connect
 from chokaq.store.sqlserver.driver import load_pyodbc
-from chokaq.store.sqlserver.errors import translate
-from chokaq.store.sqlserver.scripts import Script, latest, ledger, migrations, rerunnable
+from chokaq.store.sqlserver.errors import is_passing_race, translate
+from chokaq.store.sqlserver.link import RACE_TRIES, installed
+from chokaq.store.sqlserver.scripts import TUNING, Script, latest, ledger, migrations, rerunnable
 from chokaq.store.url import DatabaseUrl
+from chokaq.store.versions import Installed, check_served, is_newer
 
 _log = structlog.get_logger("chokaq")
 _LOCK_WAIT_MS = 180_000
@@ -56,6 +58,12 @@ class Target:
         versions = self.rows(f"SELECT Version, Sha256 FROM {self.schema}.SchemaMigrations")
         objects = self.rows(f"SELECT Name, Sha256 FROM {self.schema}.SchemaObjects")
         return Ledger({int(row[0]): row[1] for row in versions}, {row[0]: row[1] for row in objects})
+
+    def installed(self, found: Ledger) -> Installed:
+        """Which programs a newer schema serves, by its own word."""
+        served = installed(self.rows(f"EXEC {self.schema}.GetClock")[0])
+        # What the ledger has and the procedures do not is being applied at this moment, or was given up halfway.
+        return Installed(found.version, found.version) if served is None else served._replace(version=found.version)
 
     def rows(self, sql: str, *args: Any) -> list[Any]:
         """The rows of a query."""
@@ -126,11 +134,13 @@ def apply(options: DatabaseSettings, url: DatabaseUrl) -> list[str]:
 
 
 def check(options: DatabaseSettings, url: DatabaseUrl) -> list[str]:
-    """Differences between the live schema and the package, one sentence each."""
+    """Differences between the live schema and the package, one sentence each; none on a newer schema that serves this program."""
     with opened(options, url) as target:
         found = target.ledger()
         if found is None:
             return [f"Nothing is installed in schema {target.schema}: run `chokaq schema apply`."]
+        if found.version > latest() and is_newer(target.installed(found), latest()):
+            return []
         return [
             *_ledger_drift(found, tuned=not target.is_babelfish),
             *inspection.drift(target.connection, target.schema),
@@ -160,14 +170,13 @@ def script(schema: str) -> str:
 
 
 def _is_current(target: Target, url: DatabaseUrl) -> bool:
+    """True when there is nothing to do: also on a newer schema that serves this program, as after a rollback."""
     found = target.ledger()
     if found is None:
         return False
     if found.version > latest():
-        raise SchemaMismatch(
-            f"{url.redacted}: schema {target.schema} is at version {found.version}, newer than this program knows "
-            f"({latest()}): update chokaq"
-        )
+        check_served(target.installed(found), latest(), f"{url.redacted}, schema {target.schema}")
+        return True
     return not _ledger_drift(found, tuned=not target.is_babelfish, numbered_texts=False)
 
 
@@ -194,12 +203,29 @@ def _apply(target: Target) -> list[str]:
     if target.is_babelfish and changed[-1] != rerunnable(tuned=False)[-1]:
         # There a changed procedure was dropped and made anew, and has lost its grants.
         changed.append(rerunnable(tuned=False)[-1])
-    with target.transaction():
-        for piece in changed:
-            target.script(piece)
-            target.run(_remembered(piece, schema))
-            applied.append(piece.name)
-    return applied
+    if changed[0].name == TUNING:
+        # By itself: what it may have to wait for, and who waits for it, must not be held until all procedures are there.
+        target.script(changed[0])
+        target.run(_remembered(changed[0], schema))
+        applied.append(changed.pop(0).name)
+    _replace(target, changed)
+    return [*applied, *(piece.name for piece in changed)]
+
+
+def _replace(target: Target, pieces: list[Script]) -> None:
+    """All procedures at once: whoever calls one meanwhile waits for a moment. A victim of a deadlock with them tries again."""
+    tries = 0
+    while True:
+        try:
+            with target.transaction():
+                for piece in pieces:
+                    target.script(piece)
+                    target.run(_remembered(piece, target.schema))
+            return
+        except load_pyodbc().Error as error:
+            tries += 1
+            if not is_passing_race(error) or tries >= RACE_TRIES:
+                raise
 
 
 @contextmanager

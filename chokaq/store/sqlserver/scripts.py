@@ -5,7 +5,7 @@ from functools import cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from chokaq.store import sqlfiles
+from chokaq.store import sqlfiles, versions
 from chokaq.store.sqlserver.rewrite import batches, renamed, without_create_or_alter
 
 LEDGER = "000_ledger"
@@ -78,6 +78,11 @@ def tuning() -> Script:
 def latest() -> int:
     """The version this program was written for: the number of the last schema file."""
     return max(script.version for script in migrations())
+
+
+def oldest() -> int:
+    """Programs from this version on can live with every schema file at hand."""
+    return max(versions.serves(script.text, script.version) for script in migrations())
 
 
 def rerunnable(*, tuned: bool) -> list[Script]:

@@ -8,6 +8,7 @@ from chokaq.store.sqlserver.maintenance import MaintenanceOperations
 from chokaq.store.sqlserver.operators import OperatorOperations
 from chokaq.store.sqlserver.probing import ProbingOperations
 from chokaq.store.sqlserver.repairs import RepairOperations
+from chokaq.store.sqlserver.scaling import ScalingOperations
 from chokaq.store.sqlserver.worker import WorkerOperations
 
 
@@ -21,6 +22,7 @@ class SqlServerSession(
     ClaimOperations,
     LookingOperations,
     ProbingOperations,
+    ScalingOperations,
 ):
     """Implements `chokaq.store.protocol.Session`; one thread at a time. Every procedure goes through `_call`."""
 

@@ -72,7 +72,7 @@ class SqlServerStore:
                 try:
                     own.setinputsizes(call.types)
                     own.execute(call.sql, *given.parameters, True)
-                    rows = [row for found in drain(own) for row in found]
+                    rows = [row for found in drain(own, call.widths) for row in found]
                     if rows and len(rows[0]) == _ERROR_COLUMNS:
                         raise translate(reported(*rows[0]), self._url.redacted, self._url.secrets)
                     return rows

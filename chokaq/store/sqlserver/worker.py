@@ -78,6 +78,7 @@ class WorkerOperations(Calling):
             figures.buffered,
             min(figures.loop_lag_ms, _INT),
             figures.memory_kb,
+            figures.draining,
         )
         return answers(beats, rows), views.cancellations(told)
 

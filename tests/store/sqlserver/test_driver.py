@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from chokaq.store.errors import StoreMisconfigured, StoreUnavailable
-from chokaq.store.sqlserver import driver
+from chokaq.store.options import DatabaseSettings
+from chokaq.store.sqlserver import connecting, driver
 from chokaq.store.sqlserver.connecting import connection_string, probe
 from chokaq.store.url import DatabaseUrl
 
@@ -104,3 +105,26 @@ def test_a_port_where_nothing_listens_is_told_at_once_and_without_the_password()
     with pytest.raises(StoreUnavailable, match=r"nothing answers at 127\.0\.0\.1 port 1 ") as caught:
         probe(DatabaseUrl.parse("mssql://u:s3cret@127.0.0.1:1/db"), 5)
     assert "s3cret" not in str(caught.value)
+
+
+class NotConnecting:
+    """A driver that reaches nobody."""
+
+    Error = OSError
+
+    @staticmethod
+    def connect(*_: Any, **__: Any) -> None:
+        raise OSError("08001", "the driver's turn")
+
+
+def test_the_addresses_of_a_listener_are_left_to_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a listener in several subnets one address answers; asked one after the other, the silent ones cost a timeout each."""
+    probed: list[str] = []
+    monkeypatch.setattr(connecting, "probe", lambda url, timeout: probed.append(url.host))
+    monkeypatch.setattr(connecting, "load_pyodbc", lambda: NotConnecting)
+    monkeypatch.setattr(connecting, "find_driver", lambda setting: "driver")
+    for options, times in (("", 1), ("?multisubnetfailover=no", 2), ("?multisubnetfailover=Yes", 2)):
+        url = f"mssql://u:p@listener/db{options}"
+        with pytest.raises(StoreUnavailable, match="the driver's turn"):
+            connecting.connect(DatabaseSettings(url=url), DatabaseUrl.parse(url))
+        assert len(probed) == times

@@ -55,6 +55,12 @@ def test_a_lost_link_is_unavailable_and_breaks_the_connection(state: str) -> Non
     assert breaks_connection(error)
 
 
+def test_a_connection_that_leads_to_a_secondary_is_given_up() -> None:
+    """After a failover it may be the old primary that answers: readable, and read-only for ever."""
+    assert breaks_connection(raised(3906, "Failed to update database because the database is read-only."))
+    assert not breaks_connection(raised(9002))
+
+
 @pytest.mark.parametrize("code", [596, 701, 1105, 1204, 3906, 8645, 9002, 99999])
 def test_a_number_that_is_not_known_to_last_passes(code: int) -> None:
     assert type(translate(raised(code), "place")) is StoreUnavailable

@@ -4,11 +4,9 @@ The engine at hand has no ownership chaining for procedures: the login gets the 
 What it may execute, and whose jobs it is shown, is decided by the grants and the procedures all the same.
 """
 
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
 import pytest
@@ -19,10 +17,10 @@ from chokaq.store.open import open_store
 from chokaq.store.protocol import Session
 from tests.support import mssql, stores
 from tests.support.jobs import new_job, worker_info
-from tests.support.lab import TABLES, Lab
+from tests.support.lab import Lab
+from tests.support.logins import Login
 
 LOGIN = "chokaq_test_shop"
-PASSWORD = secrets.token_urlsafe(16) + "-Aa1"
 
 
 @pytest.fixture(scope="module")
@@ -36,37 +34,19 @@ def administrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def login(administrator: Any) -> Iterator[str]:
+def login(administrator: Any) -> Iterator[Login]:
     """A login that is a member of chokaq_client."""
-    cursor = administrator.cursor()
-    _drop(cursor)
-    cursor.execute(f"CREATE LOGIN {LOGIN} WITH PASSWORD = '{PASSWORD}'")
-    cursor.execute(f"CREATE USER {LOGIN} FOR LOGIN {LOGIN}")
-    cursor.execute(f"ALTER ROLE chokaq_client ADD MEMBER {LOGIN}")
-    if administrator.execute("SELECT SERVERPROPERTY('BabelfishVersion') AS V").fetchone()[0]:
-        for table in (*TABLES, "SchemaMigrations"):
-            cursor.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {stores.SCHEMA}.{table} TO {LOGIN}")
-    yield LOGIN
-    _drop(cursor)
-
-
-def _drop(cursor: Any) -> None:
-    if cursor.execute(f"SELECT 1 AS N FROM sys.database_principals WHERE name = '{LOGIN}'").fetchone():
-        for table in (*TABLES, "SchemaMigrations"):
-            cursor.execute(f"REVOKE SELECT, INSERT, UPDATE, DELETE ON {stores.SCHEMA}.{table} FROM {LOGIN}")
-        cursor.execute(f"DROP USER {LOGIN}")
-    if cursor.execute(f"SELECT 1 AS N FROM sys.server_principals WHERE name = '{LOGIN}'").fetchone():
-        cursor.execute(f"DROP LOGIN {LOGIN}")
+    login = Login(administrator, LOGIN, "client")
+    login.allow_tables()
+    yield login
+    login.drop()
 
 
 @pytest.fixture
-def client(login: str, tmp_path: Path) -> Iterator[Session]:
+def client(login: Login, tmp_path: Path) -> Iterator[Session]:
     """A session of that login."""
     settings = stores.options(stores.SQLSERVER, tmp_path)
-    parts = urlsplit(settings.url)
-    place = f"{login}:{quote(PASSWORD, safe='')}@{parts.hostname}:{parts.port or 1433}"
-    url = urlunsplit(parts._replace(netloc=place))
-    session = open_store(msgspec.structs.replace(settings, url=url)).session()
+    session = open_store(msgspec.structs.replace(settings, url=login.url)).session()
     yield session
     session.close()
 

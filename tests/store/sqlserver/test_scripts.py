@@ -36,7 +36,7 @@ READ = re.compile(
 """A pillar that a statement reads, and its hints."""
 TWINLESS = {"GetClock"}
 """The embedded store asks its host for the time."""
-EMBEDDED_ONLY = {"001_pillars", "003_circuits", "004_claims", "Moves", "Repairs"}
+EMBEDDED_ONLY = {"001_pillars", "003_circuits", "004_claims", "005_draining", "Moves", "Repairs"}
 
 
 def test_every_file_parses_as_sql_server_2019() -> None:
@@ -206,3 +206,12 @@ def test_the_expected_catalog_is_read_from_the_schema_files() -> None:
 def test_grants_name_only_procedures_that_exist() -> None:
     granted = set(re.findall(r"GRANT EXECUTE ON chokaq\.(\w+)", sqlfiles.read("schema", "grants")))
     assert granted == set(sqlfiles.names("procedures"))
+
+
+def test_tuning_alters_nothing_that_is_as_it_should_be() -> None:
+    """An ALTER of a table waits for all who use it and keeps all others waiting: an upgrade must not do it for nothing."""
+    for batch in batches(re.sub(r"--[^\n]*", "", sqlfiles.read("schema", "tuning"))):
+        for statement in re.split(r"\n(?=IF )", batch):
+            if "ALTER" in statement:
+                assert statement.startswith("IF EXISTS (SELECT 1 FROM sys."), statement
+    assert "BEGIN TRANSACTION" not in sqlfiles.read("schema", "tuning")
