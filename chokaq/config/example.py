@@ -13,6 +13,7 @@ from chokaq.config.sections import (
     ENVIRONMENT,
     IDEMPOTENCY,
     MAINTENANCE,
+    METRICS,
     POLICY,
     QUEUE,
     SUPERVISOR,
@@ -29,6 +30,7 @@ from chokaq.config.settings import (
     Settings,
     SupervisorSettings,
 )
+from chokaq.observe.metrics.options import MetricsSettings
 from chokaq.store.options import DatabaseSettings
 
 WIDTH = 100
@@ -95,6 +97,7 @@ def example() -> str:
             "The middleware chokaq.idempotent, where the code that uses it does not say otherwise.",
             _fields("idempotency"),
         ),
+        _section("metrics", "What the processes of a worker count for Prometheus.", _fields("metrics")),
         _section("deck", "The Deck, the web dashboard: it needs the extra chokaq[deck].", _fields("deck")) + _USERS,
     ]
     return "\n".join(parts)
@@ -113,6 +116,8 @@ def _fields(section: str) -> Iterator[str]:
             yield from _options(MaintenanceSettings, MAINTENANCE, MaintenanceSettings())
         case "idempotency":
             yield from _options(IdempotencySettings, IDEMPOTENCY, IdempotencySettings())
+        case "metrics":
+            yield from _options(MetricsSettings, METRICS, MetricsSettings())
         case "deck":
             yield from _options(DeckSettings, DECK, DeckSettings())
         case _:

@@ -13,6 +13,7 @@ from chokaq.config.rules import (
     flag,
     integer,
     is_database_name,
+    is_label,
     is_network,
     is_secret,
     number,
@@ -133,6 +134,19 @@ DECK: Section = {
     "lag_critical": duration(0.1, DAY),
 }
 
+METRICS: Section = {
+    "enabled": flag(),
+    "directory": text("the path of a folder", lambda value: bool(value.strip())).or_null(),
+    "fleet_interval": duration(1, HOUR),
+    "max_queues": integer(1, 10_000),
+    "max_types": integer(1, 10_000),
+    "max_errors": integer(1, 10_000),
+    "max_reasons": integer(1, 10_000),
+    "max_value_length": integer(1, 1_000),
+    "unknown_value": text("1 to 1,000 printable characters", is_label),
+    "overflow_value": text("1 to 1,000 printable characters", is_label),
+}
+
 DECK_USER: Section = {
     "password_hash": text(
         "an argon2 hash, as `chokaq deck --hash-password` prints it",
@@ -163,6 +177,7 @@ SECTIONS = (
     "maintenance",
     "envelope",
     "idempotency",
+    "metrics",
     "deck",
 )
 

@@ -168,6 +168,7 @@ def _accounted(answers: list[Enqueued], total: int) -> Any:
         yield
     except StoreError as error:
         if answers:
+            error.accepted = answers
             error.add_note(f"the first {len(answers):,} of {total:,} jobs had been accepted")
         raise
 

@@ -58,5 +58,6 @@ def _child_view(settings: Settings) -> Settings:
         registered={},
         source=None,
         maintenance=MaintenanceSettings(),
+        metrics=msgspec.structs.replace(settings.metrics, enabled=True, directory=None, fleet_interval=0.0),
         supervisor=SupervisorSettings(shutdown_grace=settings.supervisor.shutdown_grace),
     )

@@ -21,6 +21,8 @@ _LOGGED = {
 }
 PER_SECOND = 100
 """So many denied jobs of a type may come back per second and child: a backlog must not travel to and fro at full speed."""
+Told = Callable[[str, CircuitState, CircuitEvent], None]
+"""Given a type key, the state after an event, and the event."""
 LATEST = 60.0
 """No denied job is put off for longer, unless circuit_delay says so: once the circuit closes the backlog has to come back."""
 
@@ -28,10 +30,12 @@ LATEST = 60.0
 class Breaker:
     """The circuit of one type, and how long those it denies have to wait."""
 
-    __slots__ = ("_delay", "_shut", "_turn", "circuit", "last_error", "reported", "type_key")
+    __slots__ = ("_delay", "_shut", "_told", "_turn", "circuit", "last_error", "reported", "type_key")
 
-    def __init__(self, type_key: str, policy: Policy, now: float, shut: Callable[["Breaker"], None]) -> None:
-        """`shut` is called when the circuit begins to deny jobs."""
+    def __init__(
+        self, type_key: str, policy: Policy, now: float, shut: Callable[["Breaker"], None], told: Told | None = None
+    ) -> None:
+        """`shut` is called when the circuit begins to deny jobs; `told`, if given, with every event."""
         self.type_key = type_key
         self.circuit = Circuit(circuit_policy(policy), now, self._heard)
         self.last_error: str | None = None
@@ -41,6 +45,7 @@ class Breaker:
         self._delay = policy.circuit_delay
         self._turn = -math.inf
         self._shut = shut
+        self._told = told
 
     def delay_ms(self, now: float) -> int:
         """How long the next denied job waits: circuit_delay, or until its turn when very many are denied."""
@@ -66,6 +71,8 @@ class Breaker:
         if log is not None:
             forced = self.circuit.forced.name.lower() if event is CircuitEvent.FORCED else None
             log(f"circuit_{event}", type=self.type_key, failures=self.circuit.failures, forced=forced)
+        if self._told is not None:
+            self._told(self.type_key, self.circuit.state, event)
         if event in _SHUTTING and self.circuit.state is CircuitState.OPEN:
             self._shut(self)
 
@@ -78,6 +85,8 @@ class Breakers:
         self._shut = shut
         self._known: dict[str, Breaker] = {}
         self._orders: dict[str, Forced] = {}
+        self.told: Told | None = None
+        """Told of every event of the breakers made from now on."""
 
     def of(self, type_key: str, policy: Policy) -> Breaker:
         """The breaker of a type, made when it is met for the first time, under the order that stands."""
@@ -85,7 +94,7 @@ class Breakers:
         breaker = self._known.get(key)
         if breaker is None:
             now = time.monotonic()
-            breaker = self._known[key] = Breaker(key, policy, now, self._shut)
+            breaker = self._known[key] = Breaker(key, policy, now, self._shut, self.told)
             breaker.circuit.force(self._orders.get(key, Forced.NO), now)
         return breaker
 

@@ -135,8 +135,8 @@ class Runners:
             return outcomes.hand_back(job)
         timeout = policy.execution_timeout if self.timeout_override is None else self.timeout_override
         claim.runner = index
+        now = time.monotonic()
         if timeout is not None:
-            now = time.monotonic()
             claim.deadline = now + timeout + policy.hard_limit_grace
             self._timers.set(claim, now, timeout)
         self._slot.begin(index, claim.held, claim.deadline)
@@ -144,6 +144,9 @@ class Runners:
         context.keys = self.keys
         claim.task = task
         claim.stage = RUNNING
+        figures = claim.figures
+        if figures is not None:
+            figures.lag.observe(claim.waited + now - claim.since)
         error: BaseException | None = None
         try:
             await isolated(route.run(route.decode(job.payload), context), leave)
@@ -154,6 +157,9 @@ class Runners:
         # From here on no request to stop reaches this claim: its handler has ended.
         claim.stage = SETTLING
         claim.task = None
+        if figures is not None:
+            claim.ended_at = ended = time.monotonic()
+            figures.processing.observe(ended - now)
         self._timers.clear(claim)
         self._slot.end(index)
         if task.cancelling():

@@ -240,7 +240,7 @@ CATALOGUE: Final[tuple[Instrument, ...]] = (
     # ── the store, as the processes see it ────────────────────────────────────────────────────────────────────────────
     _counter(
         "chokaq_sql_errors_total", "errors", ("number",), _STORE,
-        "Errors of the database, by its number (SQLite: the name of the code; none: it told no number).",
+        "Errors of the database, by its number, else the SQLSTATE; of SQLite the name of the code.",
     ),
     _counter(
         "chokaq_sql_retries_total", "calls", ("number",), _STORE, "Calls that were made again because of such an error."
@@ -265,12 +265,11 @@ CATALOGUE: Final[tuple[Instrument, ...]] = (
     ),
     _counter(
         "chokaq_service_restarts_total", "processes", ("process", "cause"), _SUPERVISOR,
-        "The same of the other processes of a worker (maintenance, web); cause: crash, stall, boot or reload.",
+        "The same of the other processes of a worker (maintenance, web); cause: crash, stall, boot, exit or reload.",
     ),
     _gauge(
-        "chokaq_build_info", "", ("version", "python", "store"), (Source.SUPERVISOR, Source.APPLICATION),
+        "chokaq_build_info", "", ("version", "python", "store"), _SUPERVISOR,
         "Always 1; the versions of chokaq and of Python, and the kind of store: sqlserver or sqlite.",
-        largest=True,
     ),
     _counter(
         "chokaq_metrics_overflows_total", "values", ("label",), _STORE,

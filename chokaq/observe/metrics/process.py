@@ -11,6 +11,7 @@ import structlog
 from chokaq.observe.metrics.options import MetricsSettings
 from chokaq.observe.metrics.recorder import Recorder
 from chokaq.observe.metrics.run import RunDirectory
+from chokaq.observe.metrics.sink import sql
 
 _log = structlog.get_logger("chokaq")
 
@@ -22,7 +23,7 @@ class _Here:
 
 def begin_run(settings: MetricsSettings) -> RunDirectory | None:
     """Make the run directory of this worker; None when metrics are switched off, or no folder can be written (that is logged)."""
-    _Here.run = _Here.recorder = None
+    _forget()
     if settings.enabled:
         try:
             _Here.run = RunDirectory(settings)
@@ -35,21 +36,27 @@ def begin_run(settings: MetricsSettings) -> RunDirectory | None:
 
 def begin_process() -> Recorder | None:
     """The recorder of this process from now on, after a fork as well; None when the worker counts nothing."""
-    _Here.recorder = None
     run = _Here.run
+    recorder = None
     if run is not None:
         try:
-            _Here.recorder = Recorder(run.open_file(), run.settings)
+            recorder = Recorder(run.open_file(), run.settings)
         except OSError as error:
             _log.warning("metrics_off", problem=f"no file can be made in {run.path}: {error}")
-    return _Here.recorder
+    _Here.recorder = sql.sink = recorder
+    return recorder
 
 
 def end_run() -> None:
     """Delete the run directory; in a child nothing is deleted, but nothing counts from here on."""
-    run, _Here.run, _Here.recorder = _Here.run, None, None
+    run = _Here.run
+    _forget()
     if run is not None:
         run.remove()
+
+
+def _forget() -> None:
+    _Here.run = _Here.recorder = sql.sink = None
 
 
 def directory() -> Path | None:

@@ -80,6 +80,7 @@ class Recorder:
     def __init__(self, file: ValueFile, settings: MetricsSettings) -> None:
         """`file`: of this process alone."""
         self._file = file
+        self.overflow_value = settings.overflow_value
         self._budget = Budget(settings, self._spent)
         self._lock = threading.RLock()
         self._resolved: dict[Key, Counter | Gauge | Histogram] = {}

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.utils import floatToGoString
 
 from chokaq.observe.metrics.catalogue import BY_NAME, CATALOGUE, Instrument, Kind
 from chokaq.observe.metrics.run import add_up, read_all
@@ -65,7 +64,7 @@ def _buckets(instrument: Instrument, numbers: tuple[float, ...]) -> list[tuple[s
     buckets = []
     for bound, count in zip((*instrument.bounds, math.inf), numbers[:-1], strict=True):
         so_far += count
-        buckets.append((floatToGoString(bound), so_far))
+        buckets.append(("+Inf" if bound == math.inf else str(bound), so_far))
     return buckets
 
 

@@ -4,10 +4,10 @@
     retired.db     counters and histograms of those that have ended, summed; their gauges are gone
     lock           held by every process of the worker, so that a later one knows which folders nobody uses any more
 
-When a process has been reaped its file is folded into the retired one: written anew beside it, put in its place by one rename, and
-only then the dead one's file is deleted. `retired.db` names the files it has taken in and that may still be there. So a reader needs
-no lock: it skips what the retired file names, and begins again when a file vanishes under its hands. So does whoever folds after a
-crash: nothing counts twice.
+When a process has been reaped its file is folded into the retired one, which is written anew and put in its place by one rename;
+only then the dead one's file is deleted. `retired.db` names the files that it has taken in and that may still be there. So a
+reader needs no lock: it skips what the retired file names, and begins again when a file vanishes under its hands. Nothing counts
+twice, after a crash in between neither.
 """
 
 import contextlib

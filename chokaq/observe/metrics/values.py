@@ -31,7 +31,7 @@ class Cells:
 
     __slots__ = ("base", "view")
 
-    def __init__(self, view: memoryview, base: int) -> None:
+    def __init__(self, view: "memoryview[float]", base: int) -> None:
         """`view`: of doubles; the first number is `view[base]`."""
         self.view = view
         self.base = base
