@@ -8,6 +8,7 @@ from typing import Self
 
 from chokaq.jobs.enqueue import Enqueue, compose
 from chokaq.jobs.registry import Registry
+from chokaq.lifecycle.failures import error_name
 from chokaq.observe.metrics.sink import Sink
 from chokaq.store.errors import StoreError
 from chokaq.store.records import Enqueued, NewJob
@@ -73,7 +74,7 @@ class Counted(Uncounted):
             if self._refused is not None:
                 refused[self._refused] += 1
             for (queue, type_key), count in refused.items():
-                self._sink.add("chokaq_jobs_refused_total", queue, type_key, type(error).__name__, amount=count)
+                self._sink.add("chokaq_jobs_refused_total", queue, type_key, error_name(type(error)), amount=count)
 
     def _accepted(self, answers: Sequence[Enqueued]) -> None:
         counts = Counter(

@@ -1,4 +1,4 @@
-"""What a supervisor counts: its children, why they are replaced, and whether it is ready. It also keeps what the dead had counted."""
+"""What a supervisor counts: its children, why they are replaced, whether it is ready. It keeps what dead processes had counted."""
 
 import platform
 from collections.abc import Mapping

@@ -252,7 +252,7 @@ _NAMES = {operation.name: name for operation, name in PROCEDURES.items()} | {"bu
 def _cause(claim: Claim, change: Release) -> str:
     if claim.denied:
         return "circuit"
-    if claim.route is None:
+    if change.delay_ms and claim.route is None:
         return "unknown_type"
     # Only a handler puts its own job off.
     return "snooze" if change.delay_ms and claim.context is not None else "returned"

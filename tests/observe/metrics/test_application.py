@@ -17,6 +17,7 @@ from chokaq import ChokaQ
 from chokaq.config.settings import EnvelopeSettings, Settings
 from chokaq.jobs.enqueue import Enqueue
 from chokaq.jobs.errors import EnqueueError, PayloadTooLarge, UnknownJobType
+from chokaq.lifecycle.failures import error_name
 from chokaq.observe.metrics import MetricsSettings, instrument
 from chokaq.observe.metrics.application import meter_name
 from chokaq.observe.metrics.catalogue import BY_NAME
@@ -87,9 +88,9 @@ def test_what_is_no_job_of_ours_is_refused_under_its_errors_name(counted: Counte
         counted.app.enqueue_sync(Mail("x" * 500))
     with pytest.raises(EnqueueError):
         counted.app.enqueue_sync(Mail("x"), delay=1, at=None, scope="retained")
-    assert counted.jobs("refused", queue="unknown", type="unknown", error="UnknownJobType") == 1
-    assert counted.jobs("refused", error="PayloadTooLarge") == 1
-    assert counted.jobs("refused", error="EnqueueError") == 1
+    assert counted.jobs("refused", queue="unknown", type="unknown", error="chokaq.jobs.errors.UnknownJobType") == 1
+    assert counted.jobs("refused", error="chokaq.jobs.errors.PayloadTooLarge") == 1
+    assert counted.jobs("refused", error="chokaq.jobs.errors.EnqueueError") == 1
     assert counted.jobs("enqueued") == 0
 
 
@@ -97,13 +98,13 @@ def test_names_that_nobody_registered_never_become_labels(counted: Counted) -> N
     for number in range(5):
         with pytest.raises(UnknownJobType):
             counted.app.enqueue_sync(f"type{number}", {}, queue=f"queue{number}")
-    assert counted.jobs("refused", queue="unknown", type="unknown", error="UnknownJobType") == 5
+    assert counted.jobs("refused", queue="unknown", type="unknown", error="chokaq.jobs.errors.UnknownJobType") == 5
 
 
 def test_one_bad_item_refuses_the_call_and_is_the_one_counted(counted: Counted) -> None:
     with pytest.raises(PayloadTooLarge):
         counted.app.enqueue_many_sync([Mail("x"), Mail("x" * 500), Mail("y")])
-    assert (counted.jobs("enqueued"), counted.jobs("refused", error="PayloadTooLarge")) == (0, 1)
+    assert (counted.jobs("enqueued"), counted.jobs("refused", error="chokaq.jobs.errors.PayloadTooLarge")) == (0, 1)
 
 
 def test_a_store_that_stays_away_refuses_what_it_has_not_accepted(
@@ -131,7 +132,7 @@ def test_a_store_that_stays_away_refuses_what_it_has_not_accepted(
     with pytest.raises(StoreUnavailable, match="away"):
         counted.app.enqueue_many_sync([Mail("x")] * (MAX_JOBS_PER_CALL + 10))
     assert counted.jobs("enqueued") == MAX_JOBS_PER_CALL
-    assert counted.jobs("refused", error="StoreUnavailable") == 10
+    assert counted.jobs("refused", error="chokaq.store.errors.StoreUnavailable") == 10
     retries = counted.app.settings.database.retries
     assert counted.count("sql_retries_total", number="none") == retries
 
@@ -145,7 +146,7 @@ def test_errors_of_the_database_are_counted_by_their_number(counted: Counted, tm
         counted.app.enqueue_sync(Mail("x"))
     assert raised.value.number == "SQLITE_ERROR"
     assert counted.count("sql_errors_total", number="SQLITE_ERROR") == 1
-    assert counted.jobs("refused", error=type(raised.value).__name__) == 1
+    assert counted.jobs("refused", error=error_name(type(raised.value))) == 1
 
 
 def test_inside_a_callers_transaction_nothing_is_written_but_the_job(counted: Counted, tmp_path: Path) -> None:

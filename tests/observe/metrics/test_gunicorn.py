@@ -89,6 +89,6 @@ def test_one_scrape_shows_what_all_workers_have_enqueued(shop: str) -> None:
     found = figures(shop)
     assert found["chokaq_jobs_enqueued_total", "emails", "email.send.v1"] == sent
     assert found["chokaq_jobs_duplicates_total", "emails", "email.send.v1"] == sent
-    assert found["chokaq_jobs_refused_total", "UnknownJobType", "unknown", "unknown"] == refused
+    assert found["chokaq_jobs_refused_total", "chokaq.jobs.errors.UnknownJobType", "unknown", "unknown"] == refused
     assert found["chokaq_enqueue_seconds_count", "enqueue"] == 2 * sent + refused
     assert found["chokaq_enqueue_seconds_sum", "enqueue"] > 0
