@@ -25,7 +25,14 @@ def check_combinations(settings: Settings) -> list[Problem]:
     if supervisor.respawn_max < supervisor.respawn_min:
         place = ("supervisor", "respawn_max")
         problems.append(_below(place, supervisor.respawn_max, "respawn_min", supervisor.respawn_min))
-    return problems + _idempotency(settings) + _metrics(settings) + _deck(settings.deck) + _databases(settings) + _shown(settings)
+    return (
+        problems
+        + _idempotency(settings)
+        + _metrics(settings)
+        + _deck(settings.deck)
+        + _databases(settings)
+        + _shown(settings)
+    )
 
 
 def exposed(deck: DeckSettings) -> str | None:

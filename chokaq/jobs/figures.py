@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -59,7 +59,7 @@ class Counted(Uncounted):
 
     def answered(self, answers: list[Enqueued]) -> list[Enqueued]:
         """The store has answered."""
-        self._accepted(answers)
+        self._accepted(zip(self._jobs, answers, strict=True))
         return answers
 
     def __exit__(
@@ -68,18 +68,16 @@ class Counted(Uncounted):
         self._sink.observe("chokaq_enqueue_seconds", self._method, value=time.monotonic() - self._began)
         # (Of one whose caller went away nobody here knows what became of it.)
         if isinstance(error, Exception):
-            accepted = error.accepted if isinstance(error, StoreError) else ()
-            self._accepted(accepted)
-            refused = Counter((job.queue, job.type_key) for job in self._jobs[len(accepted) :])
+            accepted = error.accepted if isinstance(error, StoreError) else {}
+            self._accepted((job, accepted[job.id]) for job in self._jobs if job.id in accepted)
+            refused = Counter((job.queue, job.type_key) for job in self._jobs if job.id not in accepted)
             if self._refused is not None:
                 refused[self._refused] += 1
             for (queue, type_key), count in refused.items():
                 self._sink.add("chokaq_jobs_refused_total", queue, type_key, error_name(type(error)), amount=count)
 
-    def _accepted(self, answers: Sequence[Enqueued]) -> None:
-        counts = Counter(
-            (job.queue, job.type_key, answer.created) for job, answer in zip(self._jobs, answers, strict=False)
-        )
+    def _accepted(self, answers: Iterable[tuple[NewJob, Enqueued]]) -> None:
+        counts = Counter((job.queue, job.type_key, answer.created) for job, answer in answers)
         for (queue, type_key, created), count in counts.items():
             name = "chokaq_jobs_enqueued_total" if created else "chokaq_jobs_duplicates_total"
             self._sink.add(name, queue, type_key, amount=count)

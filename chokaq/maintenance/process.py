@@ -57,7 +57,7 @@ def run_maintenance(settings: Settings, notices: socket.socket, slot: StatusSlot
     try:
         store = open_store(settings.database, own_process=True)
         recorder = begin_process()
-        tally = None if recorder is None else MaintenanceTally(recorder)
+        tally = None if recorder is None else MaintenanceTally(recorder, settings.here)
         link = StoreLink(store, worker, tally)
         try:
             ring = Doorbell(store.identity).ring

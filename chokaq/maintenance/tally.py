@@ -27,9 +27,10 @@ _DIED, _OVERRAN = "WorkerDied", "HardLimit"
 class MaintenanceTally:
     """The figures of one maintenance process."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, database: str) -> None:
+        """`database`: its name in the settings."""
         self.recorder = recorder
-        self._leader = recorder.gauge("chokaq_leader")
+        self._leader = recorder.gauge("chokaq_leader", database)
         self._leader.set(0)
         self._away = recorder.counter("chokaq_store_outage_seconds_total", "maintenance")
         self._away_since: float | None = None

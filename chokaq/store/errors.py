@@ -1,6 +1,6 @@
 """What can go wrong between chokaq and its store, sorted by what the caller should do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ class StoreError(Exception):
     """The name of the database in the configuration, where somebody who knows it has said so."""
     number = ""
     """The database's own number of it, else its SQLSTATE; of SQLite the name of its code. Empty: it told none."""
-    accepted: Sequence["Enqueued"] = ()
-    """Of an enqueue in several transactions: the answers to the jobs that had been accepted before."""
+    accepted: Mapping[str, "Enqueued"] = {}
+    """Of an enqueue in several transactions: what was answered to the jobs that were accepted all the same, by their own ids."""
 
 
 class StoreUnavailable(StoreError):

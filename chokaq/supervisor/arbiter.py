@@ -53,7 +53,7 @@ class Arbiter:
         self._shutdown: Shutdown | None = None
         self._tally = SupervisorTally()
         self.crew.restarted = self._tally.child_restarts
-        self.crew.keeper.restarted = partial(self._tally.service_restarts, "maintenance")
+        self.crew.keepers.restarted = partial(self._tally.service_restarts, "maintenance")
         self.web.restarted = partial(self._tally.service_restarts, "web")
         self._dead: deque[Exit] = deque()
         self._was_ready = False

@@ -33,7 +33,7 @@ def figures(tmp_path: Path) -> Iterator[Figures]:
 @pytest.fixture
 def counted(session: Session, figures: Figures) -> Session:
     """A session that is counted."""
-    return MaintenanceTally(figures.recorder).watching(session)
+    return MaintenanceTally(figures.recorder, "main").watching(session)
 
 
 def took(session: Session, *types: str) -> tuple[Holder, list[Held]]:
@@ -144,7 +144,7 @@ class Blind:
 
 def test_without_the_right_to_look_into_the_dlq_only_the_types_are_unknown(session: Session, figures: Figures) -> None:
     blind = Blind(session)
-    counted = MaintenanceTally(figures.recorder).watching(blind)  # type: ignore[arg-type]
+    counted = MaintenanceTally(figures.recorder, "main").watching(blind)  # type: ignore[arg-type]
     with capture_logs() as logs:
         for _ in range(2):
             holder, _ = took(session, "a.v1")
@@ -155,7 +155,7 @@ def test_without_the_right_to_look_into_the_dlq_only_the_types_are_unknown(sessi
 
 
 def test_time_without_the_store_is_counted(figures: Figures) -> None:
-    tally = MaintenanceTally(figures.recorder)
+    tally = MaintenanceTally(figures.recorder, "main")
     assert figures.count("store_outage_seconds", "maintenance") == 0
     tally.back()
     tally.away()

@@ -290,7 +290,10 @@ CATALOGUE: Final[tuple[Instrument, ...]] = (
         "Entries of the audit log by action, one per job or queue: what was done through the CLI, The Deck or app.cancel.",
     ),
     # ── the fleet, by its leader ──────────────────────────────────────────────────────────────────────────────────────
-    _gauge("chokaq_leader", "", (), _MAINTENANCE, "1 in the worker whose maintenance process leads the fleet, else 0."),
+    _gauge(
+        "chokaq_leader", "", ("database",), _MAINTENANCE,
+        "1 in the worker whose maintenance process leads the fleet, else 0; database: its name in chokaq.yaml, or main.",
+    ),
     _gauge(
         "chokaq_workers_active", "processes", ("queue",), _LEADER,
         "Children in the whole fleet whose heartbeat is younger than a minute.",

@@ -68,7 +68,7 @@ def test_every_metric_of_the_catalogue_is_rendered_under_its_name_and_kind(tmp_p
 
 
 def test_what_is_not_known_is_not_shown(tmp_path: Path, recorder: Recorder) -> None:
-    recorder.gauge("chokaq_leader").clear()
+    recorder.gauge("chokaq_ready").clear()
     assert render(tmp_path)[0] == b""
 
 
