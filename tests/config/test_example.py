@@ -8,7 +8,7 @@ import msgspec
 from chokaq.config import QueueSettings, Settings, load_settings
 from chokaq.config.docs import field_docs
 from chokaq.config.example import example
-from chokaq.config.sections import DATABASE, ENVELOPE, IDEMPOTENCY, MAINTENANCE, POLICY, QUEUE, SUPERVISOR, TOP
+from chokaq.config.sections import DATABASE, ENVELOPE, IDEMPOTENCY, MAINTENANCE, METRICS, POLICY, QUEUE, SUPERVISOR, TOP
 from chokaq.config.settings import (
     DeckSettings,
     EnvelopeSettings,
@@ -17,6 +17,7 @@ from chokaq.config.settings import (
     Policy,
     SupervisorSettings,
 )
+from chokaq.observe.metrics import MetricsSettings
 from chokaq.store.options import DatabaseSettings
 
 OPTION = re.compile(r"^( *)#(\w[\w.]*: .*)$", re.MULTILINE)
@@ -50,7 +51,7 @@ def test_the_example_with_every_option_taken_in_is_the_defaults_too(tmp_path: Pa
 
 def test_every_option_is_in_the_example_with_its_meaning() -> None:
     text = example()
-    for section in (TOP, DATABASE, QUEUE, POLICY, SUPERVISOR, MAINTENANCE, ENVELOPE, IDEMPOTENCY):
+    for section in (TOP, DATABASE, QUEUE, POLICY, SUPERVISOR, MAINTENANCE, ENVELOPE, IDEMPOTENCY, METRICS):
         for name in section:
             assert re.search(rf"# .+\n *#{name}: ", text), name
 
@@ -64,6 +65,7 @@ def test_every_setting_is_documented() -> None:
         MaintenanceSettings,
         EnvelopeSettings,
         IdempotencySettings,
+        MetricsSettings,
         Settings,
     ):
         undocumented = [name for name, doc in field_docs(struct).items() if not doc]
