@@ -156,7 +156,7 @@ def test_the_whole_worker_is_one_exposition_and_a_killed_child_loses_nothing(
     assert scraped.count("jobs_queue_lag_seconds", "work", "work.quick") == 30
     one._wait(lambda: scraped.count("workers_active", "work") == 1, "the leader's gauges")
     assert scraped.count("leader", "main") == 1
-    assert scraped.count("child_capacity", "work") == 5
+    one._wait(lambda: scraped.count("child_capacity", "work") == 5, "its children's gauges")
     pid = one.child("work")
     os.kill(pid, signal.SIGKILL)
     one.ready("work", 2)
@@ -183,4 +183,4 @@ def test_recycled_children_leave_their_counts_and_no_files(worker: Callable[...,
         one._wait(lambda turn=turn: scraped.count("child_restarts", "work", "recycle") == turn, "recycled")
     one._wait(lambda: scraped.count("jobs_completed", "work", "work.quick") == done, "all counted")
     # The supervisor, maintenance, a child of each queue, and all that have ended.
-    one._wait(lambda: len(list(scraped.run.glob("*.db"))) == 5, "five files")
+    one._wait(lambda: len(list(scraped.run.glob("*.figures"))) == 5, "five files")

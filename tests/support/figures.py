@@ -13,7 +13,7 @@ class Figures:
     """A recorder with a file of its own, and what it has counted."""
 
     def __init__(self, folder: Path, settings: MetricsSettings | None = None) -> None:
-        self._file = ValueFile(folder / "1-figures.db")
+        self._file = ValueFile(folder / "1-a.figures")
         self.recorder = Recorder(self._file, settings or MetricsSettings())
 
     def close(self) -> None:

@@ -1,11 +1,11 @@
 """The run directory of one supervisor: a private folder with a file of figures per living process, and one for all that have ended.
 
-    <pid>-<…>.db  of a process, written by it alone
-    retired.db     counters and histograms of those that have ended, summed; their gauges are gone
-    lock           held by every process of the worker, so that a later one knows which folders nobody uses any more
+    <pid>-<…>.figures  of a process, written by it alone
+    retired.figures    counters and histograms of those that have ended, summed; their gauges are gone
+    lock               held by every process of the worker, so that a later one knows which folders nobody uses any more
 
 When a process has been reaped its file is folded into the retired one, which is written anew and put in its place by one rename;
-only then the dead one's file is deleted. `retired.db` names the files that it has taken in and that may still be there. So a
+only then the dead one's file is deleted. `retired.figures` names the files that it has taken in and that may still be there. So a
 reader needs no lock: it skips what the retired file names, and begins again when a file vanishes under its hands. Nothing counts
 twice, after a crash in between neither.
 """
@@ -28,7 +28,8 @@ from chokaq.observe.metrics.values import Entries, Key, ValueFile, read_values, 
 
 _log = structlog.get_logger("chokaq")
 PREFIX = "chokaq-metrics-"
-RETIRED = "retired.db"
+RETIRED = "retired.figures"
+SUFFIX = ".figures"
 _LOCK = "lock"
 _ABSORBED = "absorbed"
 """Not a metric: `(absorbed, <file name>)` in the retired file."""
@@ -53,11 +54,11 @@ class RunDirectory:
 
     def open_file(self) -> ValueFile:
         """The file of the calling process. Raises OSError."""
-        return ValueFile(self.path / f"{os.getpid()}-{secrets.token_hex(4)}.db")
+        return ValueFile(self.path / f"{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}")
 
     def retire(self, pid: int) -> None:
         """Fold in what a process has left that was just reaped. What fails now is tried again with the next one."""
-        self._waiting += [file for file in sorted(self.path.glob(f"{pid}-*.db")) if file not in self._waiting]
+        self._waiting += [file for file in sorted(self.path.glob(f"{pid}-*{SUFFIX}")) if file not in self._waiting]
         while self._waiting:
             try:
                 self._fold(self._waiting[0])
@@ -109,7 +110,7 @@ def read_all(directory: Path) -> Iterator[tuple[Key, tuple[float, ...]]]:
     """
     for _ in range(_READ_TRIES):
         with contextlib.suppress(FileNotFoundError):
-            names = [file for file in directory.iterdir() if file.suffix == ".db" and file.name != RETIRED]
+            names = [file for file in directory.iterdir() if file.suffix == SUFFIX and file.name != RETIRED]
             total, absorbed = read_retired(directory)
             live = [entry for file in names if file.name not in absorbed for entry in read_values(file)]
             return iter([*total.items(), *live])

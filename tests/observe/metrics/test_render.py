@@ -15,7 +15,7 @@ from chokaq.observe.metrics.values import ValueFile
 
 @pytest.fixture
 def recorder(tmp_path: Path) -> Recorder:
-    return Recorder(ValueFile(tmp_path / "1-a.db"), MetricsSettings())
+    return Recorder(ValueFile(tmp_path / "1-a.figures"), MetricsSettings())
 
 
 def samples(folder: Path) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:

@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> Iterator[RunDirectory]:
 
 def lives(run: RunDirectory, pid: int, jobs: int = 1) -> Path:
     """What a process of that pid would have left behind after so many jobs."""
-    file = ValueFile(run.path / f"{pid}-ab.db")
+    file = ValueFile(run.path / f"{pid}-ab.figures")
     recorder = Recorder(file, run.settings)
     recorder.counter(*COMPLETED).add(jobs)
     for _ in range(jobs):
@@ -93,7 +93,7 @@ def test_a_thousand_recycles_leave_two_files_and_exact_sums(run: RunDirectory) -
 def test_the_retired_set_keeps_the_budgets_whatever_the_dead_have_seen(run: RunDirectory) -> None:
     run.settings = MetricsSettings(max_errors=3)
     for number in range(20):
-        file = ValueFile(run.path / f"{number}-ab.db")
+        file = ValueFile(run.path / f"{number}-ab.figures")
         Recorder(file, run.settings).add("chokaq_jobs_failed_total", "q", "t", f"Error{number}")
         file.close()
         run.retire(number)
