@@ -23,6 +23,9 @@ from chokaq.jobs.dispatch import Dispatcher
 from chokaq.jobs.enqueue import Enqueue, compose
 from chokaq.jobs.ids import new_id
 from chokaq.lifecycle.states import Answer
+from chokaq.observe.metrics import MetricsSettings
+from chokaq.observe.metrics.recorder import Recorder
+from chokaq.observe.metrics.values import ValueFile
 from chokaq.store.open import open_store
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.records import FetchedJob, Held, NewJob, Registration, WorkerInfo
@@ -33,6 +36,7 @@ from chokaq.worker.counts import Counts
 from chokaq.worker.desk import Desk
 from chokaq.worker.runner import Runners
 from chokaq.worker.settler import Piles, Settler
+from chokaq.worker.tally import Tally
 
 SET = 100
 """Jobs that travel together."""
@@ -45,6 +49,16 @@ def worker(count: int) -> None:
     """From a fetched row to a settled claim, inside a child: buffer, limiter, start, decode, handler, outcome, answer."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(count))
+
+
+def counted(count: int) -> None:
+    """The same with metrics: what they cost is the difference."""
+    with tempfile.TemporaryDirectory() as folder:
+        figures = ValueFile(Path(folder) / "figures.db")
+        tally = Tally(Recorder(figures, MetricsSettings()), QUEUE)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_work(count, tally))
+        figures.close()
 
 
 def application(count: int) -> None:
@@ -84,6 +98,7 @@ def sqlite(count: int) -> None:
 
 PATHS: dict[str, Callable[[int], None]] = {
     "worker": worker,
+    "counted": counted,
     "application": application,
     "documents": documents,
     "sqlite": sqlite,
@@ -134,10 +149,10 @@ class _InstantLane:
     def _answer(self, piles: Piles) -> None:
         for operation, claims in zip(Operation, piles, strict=True):
             if claims:
-                self._told(operation, claims, [Answer.APPLIED] * len(claims))
+                self._told(operation, claims, [Answer.APPLIED] * len(claims), None)
 
 
-async def _work(count: int) -> None:
+async def _work(count: int, tally: Tally | None = None) -> None:
     queue = QueueSettings(name=QUEUE, max_workers=SET)
     registered = Registration(new_id(), QUEUE, 1)
     app.bind(Settings(queues={QUEUE: queue}))
@@ -161,6 +176,7 @@ async def _work(count: int) -> None:
         slot=slot,
         counts=counts,
     )
+    desk.tally = settler.tally = tally
     done = asyncio.Event()
 
     def settled(_operation: Operation) -> None:

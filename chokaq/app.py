@@ -16,12 +16,14 @@ import msgspec
 
 from chokaq.config import load_settings
 from chokaq.config.settings import Policy, Settings
-from chokaq.jobs.enqueue import Enqueue, Options, compose
+from chokaq.jobs.enqueue import Enqueue, Options
 from chokaq.jobs.errors import JobNotFound
+from chokaq.jobs.figures import NOT_COUNTED, Counted, Uncounted
 from chokaq.jobs.ids import is_id, new_id
 from chokaq.jobs.profile import Profile, Registrar
 from chokaq.jobs.tracing import with_trace
 from chokaq.lifecycle.failures import cut
+from chokaq.observe.metrics.sink import Sink
 from chokaq.observe.redact import Redactor
 from chokaq.observe.tracer import tracing
 from chokaq.store.batching import chunks, enqueue_folded
@@ -57,6 +59,7 @@ class ChokaQ(Registrar):
         self._lane: tuple[Store, ClientLane | SeveralLanes] | None = None
         self._tracing: Tracing | None = None
         """Records spans of enqueues; known once the lane is open."""
+        self._sink: Sink | None = None
         self._lock = threading.RLock()
 
     # ── settings and store ────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,6 +107,10 @@ class ChokaQ(Registrar):
             with self._lock:
                 self._settings, self._lane = before, None
 
+    def count_with(self, sink: Sink | None) -> None:
+        """Count enqueues there from now on; None: nowhere. See chokaq.observe.metrics.instrument, which calls this."""
+        self._sink = sink
+
     def policy(self, queue: str, type_key: str) -> Policy:
         """The policy of a type in a queue: YAML of the type, then the registration's, then YAML of the queue, then defaults."""
         settings = self.settings
@@ -137,11 +144,15 @@ class ChokaQ(Registrar):
         differs. Concurrent calls share round trips. Raises UnknownJobType, PayloadError, PayloadTooLarge and EnqueueError before
         anything is stored.
         """
-        return (await self._accept([self._compose(Enqueue(job, payload, **options))], many=False))[0]
+        with self._call("enqueue") as call:
+            rows = self._compose(call, [Enqueue(job, payload, **options)])
+            return call.answered(await self._accept(rows, many=False))[0]
 
     def enqueue_sync(self, job: object, payload: object = None, /, **options: Unpack[Options]) -> Enqueued:
         """As `enqueue`, for threads."""
-        return self._accept_sync([self._compose(Enqueue(job, payload, **options))], many=False)[0]
+        with self._call("enqueue") as call:
+            rows = self._compose(call, [Enqueue(job, payload, **options)])
+            return call.answered(self._accept_sync(rows, many=False))[0]
 
     async def enqueue_many(self, jobs: Iterable[object]) -> list[Enqueued]:
         """Accept many jobs: one answer each, in order; one round trip and one transaction per thousand (or 4 MB).
@@ -150,11 +161,15 @@ class ChokaQ(Registrar):
         equal idempotency key the first one wins. A failure between two transactions carries a note that says how far it came.
         With several databases each gets the jobs of its queues, whatever becomes of the others: transactions and keys are its own.
         """
-        return await self._accept(self._compose_all(jobs), many=True)
+        with self._call("enqueue_many") as call:
+            rows = self._compose(call, jobs)
+            return call.answered(await self._accept(rows, many=True))
 
     def enqueue_many_sync(self, jobs: Iterable[object]) -> list[Enqueued]:
         """As `enqueue_many`, for threads."""
-        return self._accept_sync(self._compose_all(jobs), many=True)
+        with self._call("enqueue_many") as call:
+            rows = self._compose(call, jobs)
+            return call.answered(self._accept_sync(rows, many=True))
 
     def enqueue_in(self, cursor: Any, job: object, payload: object = None, /, **options: Unpack[Options]) -> Enqueued:
         """Enqueue on the caller's own cursor (pyodbc or sqlite3): visible with the commit, gone with the rollback.
@@ -169,11 +184,15 @@ class ChokaQ(Registrar):
         the rollback fails, or the connection is broken, close it: the server then rolls back by itself. Then begin anew. When it
         was the commit that got no answer, only an idempotency key keeps the second try from being a second job.
         """
-        return self._accept_in(cursor, [self._compose(Enqueue(job, payload, **options))], many=False)[0]
+        with self._call("enqueue_in") as call:
+            rows = self._compose(call, [Enqueue(job, payload, **options)])
+            return call.answered(self._accept_in(cursor, rows, many=False))[0]
 
     def enqueue_many_in(self, cursor: Any, jobs: Iterable[object]) -> list[Enqueued]:
         """As `enqueue_in`, for many jobs (see `enqueue_many`), all in the caller's transaction, thus in one database."""
-        return self._accept_in(cursor, self._compose_all(jobs), many=True)
+        with self._call("enqueue_many_in") as call:
+            rows = self._compose(call, jobs)
+            return call.answered(self._accept_in(cursor, rows, many=True))
 
     def ring(self, *queues: str) -> None:
         """Wake an idle worker of each queue on this host. Never blocks, never raises."""
@@ -286,12 +305,11 @@ class ChokaQ(Registrar):
     def _client(self) -> "ClientLane | SeveralLanes":
         return self._opened()[1]
 
-    def _compose(self, item: Enqueue) -> NewJob:
-        return compose(self.registry, item, self.settings.envelope.max_payload_bytes)
+    def _call(self, method: str) -> Uncounted:
+        return NOT_COUNTED if self._sink is None else Counted(self._sink, method)
 
-    def _compose_all(self, jobs: Iterable[object]) -> list[NewJob]:
-        limit = self.settings.envelope.max_payload_bytes
-        return [compose(self.registry, job if isinstance(job, Enqueue) else Enqueue(job), limit) for job in jobs]
+    def _compose(self, call: Uncounted, jobs: Iterable[object]) -> list[NewJob]:
+        return call.compose(self.registry, jobs, self.settings.envelope.max_payload_bytes)
 
     async def _accept(self, jobs: list[NewJob], *, many: bool) -> list[Enqueued]:
         client = self._client

@@ -28,6 +28,7 @@ def check_combinations(settings: Settings) -> list[Problem]:
     return (
         problems
         + _idempotency(settings)
+        + _metrics(settings)
         + _deck(settings.deck)
         + _probes(settings)
         + _databases(settings)
@@ -97,6 +98,21 @@ def _idempotency(settings: Settings) -> list[Problem]:
         got = "null (for ever)" if default is None else format_duration(default)
         return [Problem(path_text(place), f"must be at most max_result_ttl ({format_duration(most)}), got {got}")]
     return []
+
+
+def _metrics(settings: Settings) -> list[Problem]:
+    """The words that stand in for label values have to be labels themselves, and two different ones."""
+    own = settings.metrics
+    problems = []
+    for option in ("unknown_value", "overflow_value"):
+        length = len(getattr(own, option))
+        if length > own.max_value_length:
+            message = f"has {length} characters, more than max_value_length ({own.max_value_length}) allows"
+            problems.append(Problem(f"metrics.{option}", message))
+    if own.unknown_value == own.overflow_value:
+        message = f"must not be the same as unknown_value ({own.unknown_value!r})"
+        problems.append(Problem("metrics.overflow_value", message))
+    return problems
 
 
 def _leases(settings: Settings) -> list[Problem]:

@@ -13,6 +13,7 @@ from chokaq.config.sections import (
     ENVIRONMENT,
     IDEMPOTENCY,
     MAINTENANCE,
+    METRICS,
     POLICY,
     PROBES,
     QUEUE,
@@ -33,6 +34,7 @@ from chokaq.config.settings import (
     SupervisorSettings,
     TracingSettings,
 )
+from chokaq.observe.metrics.options import MetricsSettings
 from chokaq.store.options import DatabaseSettings
 
 WIDTH = 100
@@ -100,6 +102,7 @@ def example() -> str:
             _fields("idempotency"),
         ),
         _section("tracing", "OpenTelemetry: it needs the extra chokaq[otel].", _fields("tracing")),
+        _section("metrics", "What the processes of a worker count for Prometheus.", _fields("metrics")),
         _section("deck", "The Deck, the web dashboard: it needs the extra chokaq[deck].", _fields("deck")) + _USERS,
         _section("probes", "What a worker answers to probes (docs/health.md) and to Prometheus.", _fields("probes")),
     ]
@@ -121,6 +124,8 @@ def _fields(section: str) -> Iterator[str]:
             yield from _options(IdempotencySettings, IDEMPOTENCY, IdempotencySettings())
         case "tracing":
             yield from _options(TracingSettings, TRACING, TracingSettings())
+        case "metrics":
+            yield from _options(MetricsSettings, METRICS, MetricsSettings())
         case "deck":
             yield from _options(DeckSettings, DECK, DeckSettings())
         case "probes":

@@ -24,6 +24,7 @@ from chokaq.config.sections import (
     ENVIRONMENT,
     IDEMPOTENCY,
     MAINTENANCE,
+    METRICS,
     POLICY,
     PROBES,
     QUEUE,
@@ -46,6 +47,7 @@ from chokaq.config.settings import (
     SupervisorSettings,
     TracingSettings,
 )
+from chokaq.observe.metrics.options import MetricsSettings
 from chokaq.store.options import DatabaseSettings
 
 DEFAULT_FILE = "chokaq.yaml"
@@ -169,11 +171,20 @@ def _settings(reader: Reader, environ: Mapping[str, str], file: Path | None, *, 
         envelope=EnvelopeSettings(**reader.section(("envelope",), tree.get("envelope"), ENVELOPE)),
         idempotency=IdempotencySettings(**reader.section(("idempotency",), tree.get("idempotency"), IDEMPOTENCY)),
         tracing=TracingSettings(**reader.section(("tracing",), tree.get("tracing"), TRACING)),
+        metrics=_metrics(reader, tree.get("metrics"), Path.cwd() if file is None else file.parent),
         deck=_deck(reader, tree.get("deck")),
         probes=ProbesSettings(**reader.section(("probes",), tree.get("probes"), PROBES)),
         source=file,
     )
     return settings.only(settings.database) if alone else settings.at(settings.default_database)
+
+
+def _metrics(reader: Reader, value: object, home: Path) -> MetricsSettings:
+    """A relative directory stands beside the YAML file, as a relative SQLite path does."""
+    own = reader.section(("metrics",), value, METRICS)
+    if own.get("directory") is not None:
+        own["directory"] = str(home / own["directory"])
+    return MetricsSettings(**own)
 
 
 def _deck(reader: Reader, value: object) -> DeckSettings:

@@ -226,6 +226,11 @@ def is_address(value: str) -> bool:
     return True
 
 
+def is_label(value: str) -> bool:
+    """True for a text that may stand as the value of a metric's label."""
+    return 0 < len(value) <= 1_000 and value.isprintable() and value == value.strip()
+
+
 def is_network(value: str) -> bool:
     """True for an address or a network."""
     try:

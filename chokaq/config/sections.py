@@ -14,6 +14,7 @@ from chokaq.config.rules import (
     integer,
     is_address,
     is_database_name,
+    is_label,
     is_name,
     is_network,
     is_secret,
@@ -136,6 +137,18 @@ DECK: Section = {
 }
 
 TRACING: Section = {"enabled": flag(), "relation": choice("link", "child")}
+METRICS: Section = {
+    "enabled": flag(),
+    "directory": text("the path of a folder", lambda value: bool(value.strip())).or_null(),
+    "fleet_interval": duration(1, HOUR),
+    "max_queues": integer(1, 10_000),
+    "max_types": integer(1, 10_000),
+    "max_errors": integer(1, 10_000),
+    "max_reasons": integer(1, 10_000),
+    "max_value_length": integer(1, 1_000),
+    "unknown_value": text("1 to 1,000 printable characters", is_label),
+    "overflow_value": text("1 to 1,000 printable characters", is_label),
+}
 
 DECK_USER: Section = {
     "password_hash": text(
@@ -181,6 +194,7 @@ SECTIONS = (
     "envelope",
     "idempotency",
     "tracing",
+    "metrics",
     "deck",
     "probes",
 )

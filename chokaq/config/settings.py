@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from chokaq.observe.metrics.options import MetricsSettings
 from chokaq.store.options import DatabaseSettings
 
 MAIN = "main"
@@ -290,6 +291,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of what may be enqueued."""
     idempotency: IdempotencySettings = IdempotencySettings()
     """The idempotency middleware."""
+    metrics: MetricsSettings = MetricsSettings()
+    """What is counted for Prometheus."""
     deck: DeckSettings = DeckSettings()
     """The web dashboard."""
     tracing: TracingSettings = TracingSettings()

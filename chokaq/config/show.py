@@ -13,6 +13,7 @@ from chokaq.config.sections import (
     ENVELOPE,
     IDEMPOTENCY,
     MAINTENANCE,
+    METRICS,
     POLICY,
     PROBES,
     QUEUE,
@@ -66,6 +67,7 @@ def shown_settings(loaded: Loaded) -> list[Shown]:
     rows += _rows(loaded, ("envelope",), ENVELOPE, settings.envelope)
     rows += _rows(loaded, ("idempotency",), IDEMPOTENCY, settings.idempotency)
     rows += _rows(loaded, ("tracing",), TRACING, settings.tracing)
+    rows += _rows(loaded, ("metrics",), METRICS, settings.metrics)
     rows += _rows(loaded, ("deck",), DECK, settings.deck)
     for name, user in settings.deck.users.items():
         rows += _rows(loaded, ("deck", "users", name), DECK_USER, user)

@@ -120,7 +120,7 @@ def describe(error: BaseException, clean: Callable[[str], str] | None = None) ->
     `clean` takes secrets out; it sees the whole texts, since half a secret would not look like one.
     """
     trace = _trace(error)
-    texts = [_name(type(error)), _message(error), trace or ""]
+    texts = [error_name(type(error)), _message(error), trace or ""]
     if clean is not None:
         texts = [_cleaned(text, clean) for text in texts]
     kind, message, lines = texts
@@ -167,7 +167,8 @@ def _last(text: str, units: int) -> str:
     return kept.decode("utf-16-le")
 
 
-def _name(kind: type) -> str:
+def error_name(kind: type) -> str:
+    """An exception's class as it is shown and counted: with its module, unless it is Python's own."""
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 

@@ -3,7 +3,7 @@
 import structlog
 
 from chokaq.store.protocol import Session
-from chokaq.store.records import Registration
+from chokaq.store.records import Leadership, Registration
 
 log = structlog.get_logger("chokaq")
 
@@ -38,6 +38,8 @@ class Lead:
         self.interval = interval
         """Seconds between two passes."""
         self.leading = False
+        self.answer: Leadership | None = None
+        """What the store said at the last pass; None before the first."""
         self._hold = max(2 * heartbeat, COMEBACK)
         self._judge_from = 0.0
         self._last_pass: float | None = None
@@ -47,6 +49,7 @@ class Lead:
     def take(self, session: Session, me: Registration, now: float, breaks: int) -> float:
         """One pass: take or renew the lead. Returns the seconds to the next pass. `breaks`: connections lost so far."""
         answer = session.take_leadership(me, round(self.interval * 1000))
+        self.answer = answer
         store_now = answer.now.timestamp()
         own = None if self._last_pass is None else now - self._last_pass
         stored = None if self._last_store is None else store_now - self._last_store

@@ -2,6 +2,8 @@
 
 import structlog
 
+from chokaq.maintenance.tally import MaintenanceTally
+from chokaq.observe.metrics.sink import sql
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import Registration, WorkerInfo
 
@@ -15,8 +17,10 @@ LONGEST_PAUSE = 5.0
 class StoreLink:
     """A session that outlives its connections."""
 
-    def __init__(self, store: Store, worker: WorkerInfo) -> None:
+    def __init__(self, store: Store, worker: WorkerInfo, tally: MaintenanceTally | None = None) -> None:
+        """`tally`: counts what the session does; None: nothing does."""
         self._store = store
+        self._tally = tally
         self._worker = worker
         self._session: Session | None = None
         self._registration: Registration | None = None
@@ -37,13 +41,16 @@ class StoreLink:
     def use(self) -> tuple[Session, Registration]:
         """The session and the registration, made now when missing. Raises StoreError."""
         if self._session is None:
-            self._session = self._store.session()
+            session = self._store.session()
+            self._session = session if self._tally is None else self._tally.watching(session)
         if self._registration is None:
             self._registration = self._session.register_worker(self._worker)
         return self._session, self._registration
 
     def worked(self) -> None:
         """A call went through."""
+        if self._tally is not None:
+            self._tally.back()
         if self._pause:
             log.warning("store_available", store=self._store.url)
         self._pause = 0.0
@@ -51,6 +58,9 @@ class StoreLink:
     def broke(self, error: Exception) -> float:
         """A call failed for a passing reason: drop the connection; returns the seconds to wait before the next try."""
         self.breaks += 1
+        sql.repeated(getattr(error, "number", ""))
+        if self._tally is not None:
+            self._tally.away()
         if not self._pause:
             log.warning("store_unavailable", store=self._store.url, error=str(error))
         self._pause = min(LONGEST_PAUSE, self._pause * 2 or FIRST_PAUSE)

@@ -11,11 +11,13 @@ from chokaq.config.settings import Settings
 from chokaq.lifecycle.states import DeathCause
 from chokaq.maintenance.channel import Ack, Notice, encode, receive_orders
 from chokaq.maintenance.chores import Chore, leftovers, rescue, retention, roll_up
+from chokaq.maintenance.fleet import LeaderWatch
 from chokaq.maintenance.leader import Lead
 from chokaq.maintenance.link import StoreLink
 from chokaq.maintenance.policies import crash_policies
 from chokaq.maintenance.release import Releases
 from chokaq.maintenance.silent import end_silent
+from chokaq.maintenance.tally import MaintenanceTally
 from chokaq.store.errors import SchemaMismatch, StoreError, StoreMisconfigured, StoreUnavailable
 from chokaq.store.protocol import Session
 from chokaq.store.records import DeathNotice, Figures, Registration
@@ -53,8 +55,9 @@ class MaintenanceLoop:
         *,
         memory_kb: Callable[[], int] = lambda: 0,
         ring: Callable[[str], None] = lambda _queue: None,
+        tally: MaintenanceTally | None = None,
     ) -> None:
-        """`ring`: wakes an idle child of a queue on this host."""
+        """`ring`: wakes an idle child of a queue on this host; `tally`: what is counted (None: nothing)."""
         self.orphaned = False
         self._settings = settings
         self._link = link
@@ -70,6 +73,10 @@ class MaintenanceLoop:
             _Timer("roll_up", 0.0, settings.maintenance.rollup_interval),
             _Timer("retention", 0.0, settings.maintenance.retention_interval),
         ]
+        self._watch: LeaderWatch | None = None
+        if tally is not None:
+            self._watch = LeaderWatch(tally)
+            self._timers.append(_Timer("fleet", 0.0, settings.metrics.fleet_interval))
         self._chores: list[tuple[str, Chore]] = []
         self._chore_at = 0.0
         self._beat_at = 0.0
@@ -134,6 +141,8 @@ class MaintenanceLoop:
 
     def _interrupted(self, error: StoreError, now: float) -> None:
         self._chores.clear()
+        if self._watch is not None:
+            self._watch.leads(None)
         # One that did not get through is due as soon as the store is back.
         self._beat_at = now
         self._retry_at = now + self._link.broke(error)
@@ -161,9 +170,16 @@ class MaintenanceLoop:
     def _begin(self, timer: _Timer, session: Session, me: Registration, now: float) -> None:
         if timer.name == "lead":
             timer.due_at = now + self._lead.take(session, me, now, self._link.breaks)
+            if self._watch is not None:
+                self._watch.leads(self._lead.answer)
+                if self._lead.leading:
+                    self._start("operators", self._watch.operators.look(session))
             if self._lead.may_judge(now):
                 self._start("rescue", rescue(session, me, self._settings))
                 self._start("silent_workers", end_silent(session, me, self._settings))
+        elif timer.name == "fleet":
+            if self._watch is not None and self._watch.fleet.leading:
+                self._start("fleet", self._watch.fleet.look(session))
         elif timer.name == "retention":
             self._start("retention", retention(session, self._settings, frozenset(self._settings.queues)))
             if self._lead.leading:

@@ -19,8 +19,10 @@ from chokaq.config.settings import Settings
 from chokaq.jobs.ids import new_id
 from chokaq.maintenance.link import StoreLink
 from chokaq.maintenance.loop import MaintenanceLoop
+from chokaq.maintenance.tally import MaintenanceTally
 from chokaq.observe.levels import take_level_signals
 from chokaq.observe.log import tell_repeats
+from chokaq.observe.metrics import begin_process
 from chokaq.observe.version import package_version
 from chokaq.store.doorbell import Doorbell
 from chokaq.store.errors import SchemaMismatch, StoreMisconfigured
@@ -61,10 +63,12 @@ def run_maintenance(settings: Settings, notices: socket.socket, slot: StatusSlot
     slot.identify(worker.worker_id)
     try:
         store = open_store(settings.database, own_process=True)
-        link = StoreLink(store, worker)
+        recorder = begin_process()
+        tally = None if recorder is None else MaintenanceTally(recorder, settings.here)
+        link = StoreLink(store, worker, tally)
         try:
             ring = Doorbell(store.identity).ring
-            loop = MaintenanceLoop(whole, link, notices, slot, memory_kb=resident_kb, ring=ring)
+            loop = MaintenanceLoop(whole, link, notices, slot, memory_kb=resident_kb, ring=ring, tally=tally)
             return _serve(loop, notices, parent_pid, settings.supervisor.shutdown_grace)
         finally:
             link.close()

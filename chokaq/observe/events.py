@@ -124,6 +124,14 @@ EVENTS: dict[str, Event] = {
     "probe_connection_failed": Event(1168, "error", "A connection to the probe port failed by a defect."),
     "probe_database_failed": Event(1169, "warning", "The database did not answer the question of /healthz."),
     "probe_database_answers": Event(1170, "info", "The database answers the question of /healthz again."),
+    "metrics_off": Event(1180, "warning", "No figures can be written, so none are counted; says why and the way out."),
+    "metrics_file_full": Event(
+        1181, "warning", "A process has no room for more series; what it counted before goes on."
+    ),
+    "metrics_not_folded": Event(1182, "warning", "The figures of a process that has ended could not be added up."),
+    "metrics_without_capacity": Event(1183, "warning", "The leader cannot read how many handlers the fleet has."),
+    "metrics_without_operators": Event(1184, "warning", "The leader cannot read what operators did to jobs."),
+    "metrics_without_types": Event(1185, "warning", "Rescued jobs are counted without their types."),
     # 2000: jobs, as the store has answered
     "cancellation_requested": Event(2000, "info", "A worker has been told to cancel a job it holds."),
     "circuit_rejected": Event(2001, "debug", "A job went back, uncharged: the circuit of its type is open."),

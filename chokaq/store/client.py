@@ -61,7 +61,7 @@ class ClientLane:
         """Accept jobs durably; one answer per job, in order. Every thousand jobs (4 MB) is a transaction of its own."""
         answers: list[Enqueued] = []
         for chunk in chunks(jobs):
-            with _accounted(answers, len(jobs)):
+            with _accounted(answers, jobs):
                 answers += await self._ask(rows=chunk)
         return answers
 
@@ -69,7 +69,7 @@ class ClientLane:
         """As `enqueue`, for threads: blocks until the store has answered."""
         answers: list[Enqueued] = []
         for chunk in chunks(jobs):
-            with _accounted(answers, len(jobs)):
+            with _accounted(answers, jobs):
                 answers += self._ask_sync(rows=chunk)
         return answers
 
@@ -175,13 +175,14 @@ def due_queues(jobs: Sequence[NewJob], answers: Sequence[Enqueued]) -> set[str]:
 
 
 @contextlib.contextmanager
-def _accounted(answers: list[Enqueued], total: int) -> Any:
+def _accounted(answers: list[Enqueued], jobs: Sequence[NewJob]) -> Any:
     """A failure in the middle of a long list says how far it came."""
     try:
         yield
     except StoreError as error:
         if answers:
-            error.add_note(f"the first {len(answers):,} of {total:,} jobs had been accepted")
+            error.accepted = {job.id: answer for job, answer in zip(jobs, answers, strict=False)}
+            error.add_note(f"the first {len(answers):,} of {len(jobs):,} jobs had been accepted")
         raise
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
 from chokaq.lifecycle.states import JobStatus
+from chokaq.observe.metrics.sink import sql
 from chokaq.store.batching import enqueue_folded, weigh
 from chokaq.store.errors import KeyContention, StoreRefused, StoreUnavailable
 from chokaq.store.options import DatabaseSettings
@@ -200,6 +201,7 @@ class ClientThread:
                 self._drop_session()
                 if number == tries or self._ending.is_set():
                     raise
+                sql.repeated(error.number)
                 ceiling = min(self._options.retry_base_delay * 2 ** (number - 1), MAX_RETRY_DELAY)
                 self._ending.wait(ceiling * random.uniform(0.5, 1.0))
                 error.__traceback__ = None

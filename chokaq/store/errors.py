@@ -1,11 +1,21 @@
 """What can go wrong between chokaq and its store, sorted by what the caller should do."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chokaq.store.records import Enqueued
+
 
 class StoreError(Exception):
     """Base of every error a store raises. Messages never contain a password."""
 
     database: str | None = None
     """The name of the database in the configuration, where somebody who knows it has said so."""
+    number = ""
+    """The database's own number of it, else its SQLSTATE; of SQLite the name of its code. Empty: it told none."""
+    accepted: Mapping[str, "Enqueued"] = {}
+    """Of an enqueue in several transactions: what was answered to the jobs that were accepted all the same, by their own ids."""
 
 
 class StoreUnavailable(StoreError):

@@ -183,14 +183,18 @@ class SeveralLanes:
         """The answers in the order of the jobs. Raises the first error, with what became of the jobs of the others."""
         answers: dict[str, Iterator[Enqueued]] = {}
         errors: dict[str, StoreError] = {}
+        accepted: dict[str, Enqueued] = {}
         for name, outcome in zip(parts, outcomes, strict=True):
             if isinstance(outcome, StoreError):
                 errors[name] = outcome
+                accepted |= outcome.accepted
             else:
+                accepted |= {job.id: answer for job, answer in zip(parts[name], outcome, strict=True)}
                 answers[name] = iter(self._remember(name, outcome))
         if not errors:
             return [next(answers[self._place(job.queue)]) for job in jobs]
         (name, first), *others = errors.items()
+        first.accepted = accepted
         first.add_note(f"this was the database {name}, with {_jobs(parts[name])}")
         for name in answers:
             first.add_note(f"the database {name} has accepted its {_jobs(parts[name])}")

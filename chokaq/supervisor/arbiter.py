@@ -4,6 +4,7 @@ import select
 import signal
 import time
 from collections import deque
+from functools import partial
 
 import structlog
 
@@ -25,6 +26,7 @@ from chokaq.supervisor.scaling import queue_to_grow, queue_to_shrink
 from chokaq.supervisor.shutdown import Shutdown
 from chokaq.supervisor.signals import SignalPipe
 from chokaq.supervisor.spawn import Entries
+from chokaq.supervisor.tally import SupervisorTally
 from chokaq.supervisor.watch import Watch
 from chokaq.supervisor.web import WebKeeper
 
@@ -49,11 +51,18 @@ class Arbiter:
         self._notifier = Notifier()
         self.crew = Crew(settings, self.board, entries, self._leave_in_child)
         self.web = WebKeeper(settings, entries.web, self.crew.leave_in_child)
-        self.probes = ProbesKeeper(settings, self.board, self.bulletin, entries.probes, self._leave_but_listen)
         self._rollout = Rollout(self.crew)
         self._watch = Watch(self.crew)
         self._renewal = Renewal(self._renew)
         self._shutdown: Shutdown | None = None
+        self._tally = SupervisorTally()
+        self.crew.restarted = self._tally.child_restarts
+        self.crew.keepers.restarted = partial(self._tally.service_restarts, "maintenance")
+        self.web.restarted = partial(self._tally.service_restarts, "web")
+        restarted = partial(self._tally.service_restarts, "probes")
+        self.probes = ProbesKeeper(
+            settings, self.board, self.bulletin, entries.probes, self._leave_but_listen, restarted=restarted
+        )
         self._dead: deque[Exit] = deque()
         self._was_ready = False
         self._phase = Phase.STARTING
@@ -61,6 +70,7 @@ class Arbiter:
 
     def run(self) -> int:
         """Fork everything and watch over it until the end."""
+        self._tally.begin(self._settings)
         for queue in self._settings.queues.values():
             for _ in range(queue.processes):
                 self.crew.open_post(Assignment(queue, self._settings))
@@ -74,6 +84,7 @@ class Arbiter:
             self.probes.kill()
             self._pipe.close()
             self._notifier.close()
+            self._tally.close()
         code = self._shutdown.code if self._shutdown is not None else ProgramExit.INTERNAL
         log.info("stopped", exit_code=int(code))
         tell_repeats(all_of_them=True)
@@ -104,6 +115,7 @@ class Arbiter:
             end = self._dead.popleft()
             if not (self._renewal.took(end) or self.web.took(end, now) or self.probes.took(end, now)):
                 self.crew.bury(end, now)
+            self._tally.buried(end.pid)
         self._renewal.step(now)
         self.crew.keepers.exchange()
         if self.crew.fatal is not None and self._shutdown is None:
@@ -186,6 +198,7 @@ class Arbiter:
         if Wish.RELOAD in wishes:
             self._reload(new)
         self._settings = new
+        self._tally.reload(new)
         self.crew.keepers.reload(new)
         self.web.reload(new, time.monotonic())
         self.probes.reload(new, time.monotonic())
@@ -273,6 +286,9 @@ class Arbiter:
             self._notifier.ready()
         self.board.set_ready(ready)
         self.bulletin.write(describe(self.crew, self._phase))
+        grouped = self.crew.queues()
+        live = {queue: (len(posts), sum(post.is_live for post in posts)) for queue, posts in grouped.items()}
+        self._tally.state(live, ready=ready)
         self._notifier.status(self._status(hindrance))
         self._notifier.beat(now)
 

@@ -15,6 +15,7 @@ from chokaq.supervisor.keepers import Keepers
 from chokaq.supervisor.reaper import Exit
 from chokaq.supervisor.respawn import MAX_EARLY_DEATHS, Backoff
 from chokaq.supervisor.spawn import Entries, fork
+from chokaq.supervisor.tally import restart_cause
 from chokaq.supervisor.verdicts import blame, notice_of
 from chokaq.worker.status import ExitCode
 
@@ -38,6 +39,8 @@ class Crew:
         """True once anything had to be killed or died unexpectedly; a later drain resets it."""
         self.stopping = False
         """No queue child is forked any more."""
+        self.restarted: Callable[[str, str], None] = lambda _queue, _cause: None
+        """Told of every child that has ended and is replaced: its queue, and why it ended."""
         self._entries = entries
         self._leave = leave
         self._pid = os.getpid()
@@ -272,6 +275,8 @@ class Crew:
 
     def _vacate(self, post: Post, child: Child, end: Exit, snapshot: Snapshot, now: float) -> None:
         was_ready = child.ready_at is not None or snapshot.state is SlotState.READY
+        if not self.stopping and not post.closed:
+            self.restarted(post.queue, restart_cause(child, end, was_ready=was_ready))
         if child in post.leaving:
             post.leaving.remove(child)
         elif child is post.next:

@@ -45,6 +45,8 @@ class MaintenanceKeeper:
         self.fatal: str | None = None
         self.given_up = False
         """It cannot boot; what is pending stays undelivered."""
+        self.restarted: Callable[[str], None] = lambda _cause: None
+        """Told when it has ended and is replaced: why."""
         self._running_with = settings
         self.desk = desk
         self._board = board
@@ -153,6 +155,8 @@ class MaintenanceKeeper:
             self.desk.add(_own_notice(board.worker_id, end))
         was_ready = child.ready_at is not None or board.state is SlotState.READY
         self._been_ready = self._been_ready or was_ready
+        if not self._ending:
+            self.restarted(self._why(child, clean=clean, was_ready=was_ready))
         if not was_ready and not clean:
             self._count_early_death(end)
         ready_for = 0.0 if child.ready_at is None else now - child.ready_at
@@ -163,6 +167,13 @@ class MaintenanceKeeper:
         if self._replacing:
             self._replacing = False
             self.desk.ask_to_stop(wanted=self._ending)
+
+    def _why(self, child: Child, *, clean: bool, was_ready: bool) -> str:
+        if child.killed_for is not None:
+            return "stall"
+        if clean:
+            return "reload" if self._replacing else "exit"
+        return "crash" if was_ready else "boot"
 
     def _count_early_death(self, end: Exit) -> None:
         """Without maintenance the children still work: once it has run, a failing boot is tried again and never stops them."""

@@ -20,6 +20,8 @@ class Keepers:
         self._main = main
         self._leave = leave
         self._kept: dict[str, MaintenanceKeeper] = {}
+        self.restarted: Callable[[str], None] = lambda _cause: None
+        """Told when one has ended and is replaced: why."""
         self._open(settings)
 
     def _open(self, settings: Settings) -> None:
@@ -35,6 +37,10 @@ class Keepers:
                     self._leave,
                     database=name if settings.several else None,
                 )
+                self._kept[name].restarted = self._restarted
+
+    def _restarted(self, cause: str) -> None:
+        self.restarted(cause)
 
     # ── notices ───────────────────────────────────────────────────────────────────────────────────────────────────────
     def add(self, notice: DeathNotice, database: str) -> None:

@@ -67,6 +67,7 @@ def _child_view(settings: Settings) -> Settings:
         maintenance=MaintenanceSettings(),
         deck=DeckSettings(),
         probes=ProbesSettings(),
+        metrics=msgspec.structs.replace(settings.metrics, enabled=True, directory=None, fleet_interval=0.0),
         supervisor=SupervisorSettings(shutdown_grace=settings.supervisor.shutdown_grace),
     )
 

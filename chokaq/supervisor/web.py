@@ -47,6 +47,8 @@ class WebKeeper:
         self._kill_at: float | None = None
         self._killed = False
         self._ending = False
+        self.restarted: Callable[[str], None] = lambda _cause: None
+        """Told when it has ended and is replaced: why."""
 
     @property
     def pid(self) -> int | None:
@@ -83,6 +85,8 @@ class WebKeeper:
         if end.pid != self._pid:
             return False
         asked, self._pid, self._kill_at = self._kill_at is not None, None, None
+        if not self._ending:
+            self.restarted("reload" if asked else "crash")
         self._due_at = now if asked else now + self._backoff.died(now - self._forked_at)
         if self._ending or asked:
             log.info("web_ended", serves=self._serves, pid=end.pid)

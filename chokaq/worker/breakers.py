@@ -14,6 +14,8 @@ _log = structlog.get_logger("chokaq")
 _SHUTTING = (CircuitEvent.OPENED, CircuitEvent.FORCED)
 PER_SECOND = 100
 """So many denied jobs of a type may come back per second and child: a backlog must not travel to and fro at full speed."""
+Told = Callable[[str, CircuitState, CircuitEvent], None]
+"""Given a type key, the state after an event, and the event."""
 LATEST = 60.0
 """No denied job is put off for longer, unless circuit_delay says so: once the circuit closes the backlog has to come back."""
 
@@ -21,10 +23,12 @@ LATEST = 60.0
 class Breaker:
     """The circuit of one type, and how long those it denies have to wait."""
 
-    __slots__ = ("_delay", "_shut", "_turn", "circuit", "last_error", "reported", "type_key")
+    __slots__ = ("_delay", "_shut", "_told", "_turn", "circuit", "last_error", "reported", "type_key")
 
-    def __init__(self, type_key: str, policy: Policy, now: float, shut: Callable[["Breaker"], None]) -> None:
-        """`shut` is called when the circuit begins to deny jobs."""
+    def __init__(
+        self, type_key: str, policy: Policy, now: float, shut: Callable[["Breaker"], None], told: Told | None = None
+    ) -> None:
+        """`shut` is called when the circuit begins to deny jobs; `told`, if given, with every event."""
         self.type_key = type_key
         self.circuit = Circuit(circuit_policy(policy), now, self._heard)
         self.last_error: str | None = None
@@ -34,6 +38,7 @@ class Breaker:
         self._delay = policy.circuit_delay
         self._turn = -math.inf
         self._shut = shut
+        self._told = told
 
     def delay_ms(self, now: float) -> int:
         """How long the next denied job waits: circuit_delay, or until its turn when very many are denied."""
@@ -56,6 +61,8 @@ class Breaker:
 
     def _heard(self, event: CircuitEvent) -> None:
         _tell(event, self.type_key, self.circuit)
+        if self._told is not None:
+            self._told(self.type_key, self.circuit.state, event)
         if event in _SHUTTING and self.circuit.state is CircuitState.OPEN:
             self._shut(self)
 
@@ -86,6 +93,8 @@ class Breakers:
         self._shut = shut
         self._known: dict[str, Breaker] = {}
         self._orders: dict[str, Forced] = {}
+        self.told: Told | None = None
+        """Told of every event of the breakers made from now on."""
 
     def of(self, type_key: str, policy: Policy) -> Breaker:
         """The breaker of a type, made when it is met for the first time, under the order that stands."""
@@ -93,7 +102,7 @@ class Breakers:
         breaker = self._known.get(key)
         if breaker is None:
             now = time.monotonic()
-            breaker = self._known[key] = Breaker(key, policy, now, self._shut)
+            breaker = self._known[key] = Breaker(key, policy, now, self._shut, self.told)
             breaker.circuit.force(self._orders.get(key, Forced.NO), now)
         return breaker
 

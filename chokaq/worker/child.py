@@ -10,11 +10,13 @@ import uvloop
 
 from chokaq.config.settings import QueueSettings, Settings
 from chokaq.jobs.errors import RegistrationError
+from chokaq.observe.metrics import begin_process
 from chokaq.observe.tracer import TracingNotInstalled, hand_over_spans, start_exporting
 from chokaq.store.errors import StoreError
 from chokaq.worker.boot import BootError, become_child, choose_store, complain, import_app, one_line, worker_info
 from chokaq.worker.engine import Engine
 from chokaq.worker.status import ExitCode, StatusSlot
+from chokaq.worker.tally import Tally
 
 _kept: list[asyncio.Runner] = []
 """The loop of this process, kept to its end."""
@@ -39,14 +41,25 @@ def run_child(settings: Settings, queue: QueueSettings, index: int, slot: Status
         # All is settled when this returns, and the caller ends the process.
         runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         _kept.append(runner)
-        return runner.run(_serve(settings, queue, app, slot, parent_pid))
+        return runner.run(_serve(settings, queue, app, slot, parent_pid, tally=_begin_counting(app, queue)))
     except (BootError, RegistrationError, StoreError, TracingNotInstalled) as error:
         _ignore_signals()
         complain(title, one_line(error))
         return ExitCode.BOOT_FAILED
 
 
-async def _serve(settings: Settings, queue: QueueSettings, app: Any, slot: StatusSlot, parent_pid: int) -> ExitCode:
+def _begin_counting(app: Any, queue: QueueSettings) -> Tally | None:
+    """This child's figures, those of its handlers' own enqueues included; None when the worker counts nothing."""
+    recorder = begin_process()
+    if recorder is None:
+        return None
+    app.count_with(recorder)
+    return Tally(recorder, queue.name)
+
+
+async def _serve(
+    settings: Settings, queue: QueueSettings, app: Any, slot: StatusSlot, parent_pid: int, *, tally: Tally | None
+) -> ExitCode:
     worker = worker_info(queue)
     if settings.tracing.enabled:
         start_exporting(worker.worker_id)
@@ -58,6 +71,7 @@ async def _serve(settings: Settings, queue: QueueSettings, app: Any, slot: Statu
         slot=slot,
         worker=worker,
         parent_pid=parent_pid,
+        tally=tally,
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from chokaq.jobs.dispatch import Route
     from chokaq.lifecycle.circuit import Permit
     from chokaq.worker.breakers import Breaker
+    from chokaq.worker.tally import TypeFigures
 
 
 class Stage(IntEnum):
@@ -63,6 +64,9 @@ class Claim:
         "context",
         "deadline",
         "denied",
+        "disowned",
+        "ended_at",
+        "figures",
         "held",
         "is_suspect",
         "job",
@@ -78,6 +82,7 @@ class Claim:
         "task",
         "timer",
         "verdict",
+        "waited",
     )
 
     def __init__(
@@ -87,9 +92,11 @@ class Claim:
         route: "Route | None" = None,
         since: float = 0.0,
         breaker: "Breaker | None" = None,
+        *,
+        figures: "TypeFigures | None" = None,
     ) -> None:
         """`route`: None when this process does not know the job's type; `since`: when it came, in time.monotonic() seconds;
-        `breaker`: of its type.
+        `breaker`, `figures`: of its type, the latter None when nothing is counted.
         """
         self.job: Final = job
         self.held: Final = Held(job.id, job.lease)
@@ -97,6 +104,7 @@ class Claim:
         self.route: Final = route
         self.breaker: Final = breaker
         self.since: Final = since
+        self.figures: Final = figures
         self.is_suspect: Final = job.crash_count > 0
         """True when a process has died under this job before."""
         self.stage = BUFFERED
@@ -121,6 +129,12 @@ class Claim:
         """What its run says about its type: True it works, False it does not, None nothing."""
         self.denied = False
         """It goes back because its type's circuit is open."""
+        self.waited = 0.0
+        """For how many seconds it had been due when it was claimed; known when it is counted."""
+        self.ended_at = 0.0
+        """When its handler ended, in time.monotonic() seconds; 0: it has not, or is not counted."""
+        self.disowned = False
+        """It has been counted as lost."""
 
     def request_stop(self, reason: CancelReason) -> None:
         """Ask a run to stop: the context says so, and the handler gets a CancelledError at its await."""

@@ -21,6 +21,7 @@ from chokaq.worker.runner import Runners
 from chokaq.worker.settler import Settler
 from chokaq.worker.status import StatusSlot
 from chokaq.worker.suspects import Pace
+from chokaq.worker.tally import Tally, TypeFigures
 
 _log = structlog.get_logger("chokaq")
 
@@ -49,13 +50,15 @@ class Desk:
         self._runners = runners
         self._slot = slot
         self._counts = counts
-        self._kinds: dict[str, tuple[Policy, Route | None, Breaker]] = {}
+        self._kinds: dict[str, tuple[Policy, Route | None, Breaker, TypeFigures | None]] = {}
         self._live = LiveQueue()
         self._pace = Pace()
         self._foresight = Foresight(queue.buffer_size, queue.largest_buffer)
         self.breakers = Breakers(self._shut)
         self.buffer = Buffer()
         self.limiter = Limiter(min(queue.max_workers, slot.runners))
+        self.tally: Tally | None = None
+        """What it is counted with; None: not at all. Set before the first job comes."""
         self.open = True
         """False once the child claims no more: nothing is started, what comes in is handed back."""
         self.changed: Callable[[], None] = lambda: None
@@ -90,6 +93,7 @@ class Desk:
     def receive(self, jobs: Sequence[FetchedJob]) -> None:
         """Take in freshly claimed jobs."""
         now = time.monotonic()
+        fresh: list[Claim] = []
         for job in jobs:
             before = self._claims.get(job.id)
             if before is not None and before.job.lease == job.lease:
@@ -97,12 +101,15 @@ class Desk:
             if before is not None:
                 # We lost it, it was rescued, and we are the ones who claimed it again.
                 self._lose(before)
-            policy, route, breaker = self._kinds.get(job.type_key) or self._kind(job.type_key)
-            claim = self._claims[job.id] = Claim(job, policy, route, now, breaker)
+            policy, route, breaker, figures = self._kinds.get(job.type_key) or self._kind(job.type_key)
+            claim = self._claims[job.id] = Claim(job, policy, route, now, breaker, figures=figures)
+            fresh.append(claim)
             if self.open and route is not None and not breaker.circuit.admits(now):
                 self._deny(claim, now)
             else:
                 self.buffer.push(claim)
+        if self.tally is not None and fresh:
+            self.tally.claimed(fresh)
         if not self.open:
             self.hand_back_buffer()
 
@@ -209,11 +216,12 @@ class Desk:
         if claim.breaker is not None and isinstance(change, Retry | Failure) and change.error is not None:
             claim.breaker.last_error = change.error.type
 
-    def _kind(self, type_key: str) -> tuple[Policy, Route | None, Breaker]:
-        """The policy, the route and the breaker of a type, looked up once in the life of a child."""
+    def _kind(self, type_key: str) -> tuple[Policy, Route | None, Breaker, TypeFigures | None]:
+        """The policy, the route, the breaker and the figures of a type, looked up once in the life of a child."""
         queue = self._queue.name
         policy, route = self._app.policy(queue, type_key), self._dispatcher.find(queue, type_key)
-        kind = self._kinds[type_key] = policy, route, self.breakers.of(type_key, policy)
+        figures = None if self.tally is None else self.tally.type(type_key)
+        kind = self._kinds[type_key] = policy, route, self.breakers.of(type_key, policy), figures
         return kind
 
     # ── what the store tells ──────────────────────────────────────────────────────────────────────────────────────────
@@ -284,6 +292,10 @@ class Desk:
         """The lease is someone else's. Believed only while no transition of ours could be what the heartbeat met."""
         if claim.stage is BUFFERED or claim.stage is READY:
             claim.lost = True
+            if self.tally is not None:
+                self.tally.lost(claim)
         elif claim.stage is RUNNING:
             self._counts.conflicts += 1
+            if self.tally is not None:
+                self.tally.lost_running(claim)
             claim.request_stop(CancelReason.LOST_LEASE)

@@ -32,6 +32,7 @@ from chokaq.worker.reach import Reach
 from chokaq.worker.runner import Runners
 from chokaq.worker.settler import Settler
 from chokaq.worker.status import ExitCode, StatusSlot
+from chokaq.worker.tally import Tally
 
 _log = structlog.get_logger("chokaq")
 _LAST_WORDS = 5.0
@@ -60,8 +61,10 @@ class Engine:
         worker: WorkerInfo,
         parent_pid: int | None = None,
         leave: Callable[[int], None] = os._exit,
+        tally: Tally | None = None,
     ) -> None:
-        """`app`: a ChokaQ, bound to `settings`; `parent_pid`: the supervisor (None: nobody to outlive); `leave`: ends the process.
+        """`app`: a ChokaQ, bound to `settings`; `parent_pid`: the supervisor (None: nobody to outlive); `leave`: ends the process;
+        `tally`: what is counted (None: nothing).
 
         Call it on the running loop. Raises RegistrationError when a handler cannot be understood, TracingNotInstalled.
         """
@@ -73,6 +76,7 @@ class Engine:
         self._info = worker
         self._parent_pid = parent_pid
         self._leave = leave
+        self._tally = tally
         self.counts = Counts()
         self._claims: dict[str, Claim] = {}
         self._vitals = Vitals()
@@ -86,6 +90,8 @@ class Engine:
             layer.check(settings.idempotency)
         self._uses_keys = bool(once)
         self._claim_lane = CallLane("claim", store, self.counts)
+        if tally is not None:
+            self._claim_lane.tally = tally.lane("claim")
         self._quiet = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._timers: list[asyncio.TimerHandle] = []
@@ -201,6 +207,11 @@ class Engine:
             failing=desk.heartbeat_failed,
             keys=self._uses_keys,
         )
+        if self._tally is not None:
+            desk.tally = settler.tally = self._tally
+            desk.breakers.told = self._tally.circuit
+            settler.lane.tally, pulse.tally = self._tally.lane("settle"), self._tally.lane("pulse")
+            settler.lane.key_told, pulse.renewals_failed = self._tally.key, self._tally.renewals_failed
         return [settler.lane, pulse]
 
     def _take_keys(self) -> KeyDesk:
@@ -212,6 +223,8 @@ class Engine:
             least_ttl=_RENEWALS * self._queue.heartbeat,
             counts=self.counts,
         )
+        if self._tally is not None:
+            desk.told = self._tally.key
         self._runners.keys = desk
         return desk
 
@@ -332,6 +345,8 @@ class Engine:
         assert self._desk is not None
         self._is_orphan()
         tell_repeats()
+        if self._tally is not None:
+            self._tally.turned(self._vitals, self._desk.limiter.limit)
         self._desk.look_ahead()
         self._news.turn()
         self._changed()

@@ -174,6 +174,8 @@ class Fetcher:
             self._asked_at = self._loop.time()
         self._counts.fetches += 1
         self._counts.fetched += len(fetch.jobs)
+        if self._lane.tally is not None:
+            self._lane.tally.batch("fetch_jobs", len(fetch.jobs))
         self._live = fetch.live
         self._deliver(fetch)
         return fetch

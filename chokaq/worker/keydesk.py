@@ -6,7 +6,7 @@ lane.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -51,6 +51,8 @@ class KeyDesk:
         self._alone: list[tuple[JobContext, HeldKey]] = []
         """Members of a set that the store refused: asked for one by one."""
         self._asking = False
+        self.told: Callable[[str], None] = lambda _outcome: None
+        """Told what became of each key that was asked for."""
         self.settings = settings
         self.least_ttl = least_ttl
 
@@ -102,12 +104,15 @@ class KeyDesk:
         counts = self._counts
         if answer.state is Claiming.CLAIMED:
             counts.keys_missed += 1
+            self.told("claimed")
         else:
             _let_go(ctx, held)
             if answer.state is Claiming.DONE:
                 counts.keys_hit += 1
+                self.told("completed_duplicate")
             elif answer.state is Claiming.BUSY:
                 counts.keys_busy += 1
+                self.told("in_progress_duplicate")
         assert held.answer is not None
         held.answer.set_result(answer)
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from chokaq.observe.metrics.sink import sql
 from chokaq.store.errors import (
     SchemaMismatch,
     StoreConflict,
@@ -25,6 +26,7 @@ from chokaq.store.errors import (
 )
 from chokaq.store.protocol import Session, Store
 from chokaq.worker.counts import Counts
+from chokaq.worker.tally import LaneTally
 
 T = TypeVar("T")
 
@@ -55,6 +57,8 @@ class Lane(ABC):
         self._loop = asyncio.get_running_loop()
         self._session: Session | None = None
         self._closing = threading.Event()
+        self.tally: LaneTally | None = None
+        """What is counted of its calls; None: nothing. Set before it is started."""
         self._down_since: float | None = None
         self._asked_at: float | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -123,12 +127,10 @@ class Lane(ABC):
             try:
                 answer = call(self._connect())
             except StoreRefused:
-                self._counts.store_errors += 1
-                self._asked_at = None
+                self._refused()
                 raise
             except _BAD_VALUES as error:
-                self._counts.store_errors += 1
-                self._asked_at = None
+                self._refused()
                 raise StoreRefused(f"{what}: {type(error).__name__}: {error}") from error
             except (SchemaMismatch, StoreMisconfigured, ImportError) as error:
                 if booting:
@@ -144,8 +146,12 @@ class Lane(ABC):
                 self._failed(what, error, tries)
             else:
                 self._answered()
+                if self.tally is not None:
+                    self.tally.answered(what, tried_at)
                 return answer
             tries += 1
+            if self.tally is not None:
+                self.tally.failed(tried_at)
             if self._closing.wait(_pause(tries, time.monotonic() - tried_at)):
                 raise LaneClosed(f"the {self.name} lane was closed during {what}")
 
@@ -163,8 +169,15 @@ class Lane(ABC):
             except Exception as error:  # noqa: BLE001 - it is thrown away whatever it says
                 _log.debug("session_close_failed", lane=self.name, error=str(error))
 
+    def _refused(self) -> None:
+        self._counts.store_errors += 1
+        self._asked_at = None
+        if self.tally is not None:
+            self.tally.back()
+
     def _failed(self, what: str, error: Exception, tries: int) -> None:
         self._counts.store_errors += 1
+        sql.repeated(getattr(error, "number", ""))
         passing = isinstance(error, StoreUnavailable)
         # A deadlock victim's connection is sound, so the first repeat goes over the same one; after that a new one is tried.
         if tries > 0 or not passing:
@@ -183,6 +196,8 @@ class Lane(ABC):
 
     def _answered(self) -> None:
         self._asked_at = None
+        if self.tally is not None:
+            self.tally.back()
         if self._down_since is not None:
             _log.warning("store_available", lane=self.name, seconds=round(time.monotonic() - self._down_since, 1))
             self._down_since = None

@@ -82,6 +82,9 @@ class PulseLane(Lane):
         """Renewals that fell due in this outage and were not answered, as far as they have been told."""
         self._reports = 0
         """How often the threshold was reached in this outage."""
+        self._renewing: Sequence[Claim] = ()
+        self.renewals_failed: Callable[[Sequence[Claim]], None] = lambda _claims: None
+        """Told, in the lane's thread, of the claims that a failed call would have renewed."""
 
     def _warm(self, session: Session) -> None:
         session.keep_alive(self._worker, [], self._vitals.figures())
@@ -112,6 +115,7 @@ class PulseLane(Lane):
 
     def _renew(self, claims: list[Claim]) -> None:
         beats = [_beat(claim) for claim in claims]
+        self._renewing = claims
         try:
             answers, cancellations = self._call(beats)
         except StoreRefused as error:
@@ -122,6 +126,8 @@ class PulseLane(Lane):
             except StoreRefused as again:
                 _log.error("heartbeat_refused", error=str(again))
                 return
+        if self.tally is not None:
+            self.tally.batch("keep_alive", len(claims))
         self._tell(self._told, claims, answers, cancellations)
 
     def _renew_keys(self, claims: list[Claim]) -> None:
@@ -147,6 +153,8 @@ class PulseLane(Lane):
 
     def _failed(self, what: str, error: Exception, tries: int) -> None:
         super()._failed(what, error, tries)
+        if what == "keep_alive":
+            self.renewals_failed(self._renewing)
         if what != "keep_alive" or tries == 0 or self._asked_at is None:
             return
         # One renewal is tried until it succeeds; those that fell due meanwhile have failed as well.

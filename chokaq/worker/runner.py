@@ -142,8 +142,8 @@ class Runners:
             return outcomes.hand_back(job)
         timeout = policy.execution_timeout if self.timeout_override is None else self.timeout_override
         claim.runner = index
+        now = time.monotonic()
         if timeout is not None:
-            now = time.monotonic()
             claim.deadline = now + timeout + policy.hard_limit_grace
             self._timers.set(claim, now, timeout)
         self._slot.begin(index, claim.held, claim.deadline)
@@ -153,6 +153,9 @@ class Runners:
         claim.stage = RUNNING
         span = None if self.tracing is None else self.tracing.begin(context)
         enter = None if span is None else span.enter
+        figures = claim.figures
+        if figures is not None:
+            figures.lag.observe(claim.waited + now - claim.since)
         error: BaseException | None = None
         try:
             await isolated(route.run(route.decode(job.payload), context), leave, context, enter)
@@ -163,6 +166,9 @@ class Runners:
         # From here on no request to stop reaches this claim: its handler has ended.
         claim.stage = SETTLING
         claim.task = None
+        if figures is not None:
+            claim.ended_at = ended = time.monotonic()
+            figures.processing.observe(ended - now)
         self._timers.clear(claim)
         self._slot.end(index)
         if task.cancelling():

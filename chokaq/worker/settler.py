@@ -23,6 +23,7 @@ from chokaq.worker.counts import Counts
 from chokaq.worker.keydesk import Keyed, Leaving, calls, pending_of
 from chokaq.worker.lane import Lane
 from chokaq.worker.outcomes import Outcome, refused
+from chokaq.worker.tally import Tally
 from chokaq.worker.telling import tell_conflict, tell_settled
 
 _log = structlog.get_logger("chokaq")
@@ -31,7 +32,7 @@ _FULL = 5_000
 _BYTES_PER_JOB = 200
 """What a job costs in a document beside its error texts, generously."""
 
-Told = Callable[[Operation, Sequence[Claim], Sequence[Answer | None]], None]
+Told = Callable[[Operation, Sequence[Claim], Sequence[Answer | None], Failure | None], None]
 Piles = tuple[list[Claim], ...]
 """Claims by their operation."""
 
@@ -40,7 +41,8 @@ class SettleLane(Lane):
     """The thread that writes."""
 
     def __init__(self, store: Store, counts: Counts, worker: Registration, told: Told, *, keys: bool = False) -> None:
-        """`told` is called on the loop once per set: the operation, its claims, an answer each (None: left to its lease).
+        """`told` is called on the loop once per set: the operation, its claims, an answer each (None: left to its lease), and
+        the storage error with which a job whose transition was refused stands in the DLQ now.
 
         `keys`: the application's handlers may hold idempotency keys.
         """
@@ -51,6 +53,8 @@ class SettleLane(Lane):
         self._incoming: SimpleQueue[Piles | None] = SimpleQueue()
         self._piles = empty_piles()
         self._closed = False
+        self.key_told: Callable[[str], None] = _ignore
+        """Told, in the lane's thread, what became of an idempotency key."""
 
     def put(self, piles: Piles) -> None:
         """Queue these claims; never blocks."""
@@ -112,18 +116,22 @@ class SettleLane(Lane):
             self._apply(operation, claims[:half])
             self._apply(operation, claims[half:])
         else:
-            self._tell(self._told, operation, claims, answers)
+            if self.tally is not None and operation is not Operation.LEAVE:
+                self.tally.batch(operation.name, len(claims))
+            self._tell(self._told, operation, claims, answers, None)
 
     def _close_keys(self, leaving: Leaving) -> None:
         """Before the jobs: a process that dies in between leaves a marker without a success, never a success without one."""
         for completions in calls(leaving.completed):
             for completion, answer in self._each("complete_runs", completions, _complete):
+                self.key_told("complete_conflict" if answer is Answer.STALE else "completed")
                 if answer is Answer.STALE:
                     self._counts.keys_lost += 1
                     _log.warning("run_key_lost", job=completion.id, completed=True)
         for claims in calls(leaving.given_up):
             for _, answer in self._each("release_claims", claims, _release):
                 if answer is Answer.APPLIED:
+                    self.key_told("released")
                     self._counts.keys_released += 1
 
     def _each(
@@ -163,10 +171,11 @@ class SettleLane(Lane):
             answer = None
         # A start that ended in the DLQ did not start: for the loop it is a claim that went elsewhere. Whatever else it was to be,
         # it has failed.
+        stands = failure if answer is Answer.APPLIED else None
         if operation is Operation.START:
-            self._tell(self._told, operation, [claim], [None])
+            self._tell(self._told, operation, [claim], [None], stands)
         else:
-            self._tell(self._told, Operation.FAIL, [claim], [answer])
+            self._tell(self._told, Operation.FAIL, [claim], [answer], stands)
 
 
 class Settler:
@@ -188,6 +197,8 @@ class Settler:
         self._loop = asyncio.get_running_loop()
         self._outgoing = empty_piles()
         self._turning = False
+        self.tally: Tally | None = None
+        """What is counted of the answers; None: nothing."""
         self.unanswered = 0
         """Claims with a transition queued or under way."""
         self.turning: Callable[[], None] = lambda: None
@@ -259,8 +270,19 @@ class Settler:
         self._outgoing[claim.operation].append(claim)
         self.soon()
 
-    def _answered(self, operation: Operation, claims: Sequence[Claim], answers: Sequence[Answer | None]) -> None:
+    def _answered(
+        self,
+        operation: Operation,
+        claims: Sequence[Claim],
+        answers: Sequence[Answer | None],
+        buried: Failure | None = None,
+    ) -> None:
         self.unanswered -= len(claims)
+        if self.tally is not None:
+            if buried is not None:
+                self.tally.buried(claims[0], buried)
+            elif operation is not Operation.LEAVE:
+                self.tally.answered(operation, claims, answers)
         if operation is Operation.START:
             self._starts_answered(claims, answers)
         elif operation is Operation.LEAVE:

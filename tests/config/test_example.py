@@ -14,6 +14,7 @@ from chokaq.config.sections import (
     ENVELOPE,
     IDEMPOTENCY,
     MAINTENANCE,
+    METRICS,
     POLICY,
     PROBES,
     QUEUE,
@@ -29,6 +30,7 @@ from chokaq.config.settings import (
     ProbesSettings,
     SupervisorSettings,
 )
+from chokaq.observe.metrics import MetricsSettings
 from chokaq.store.options import DatabaseSettings
 
 OPTION = re.compile(r"^( *)#(\w[\w.]*: .*)$", re.MULTILINE)
@@ -62,7 +64,19 @@ def test_the_example_with_every_option_taken_in_is_the_defaults_too(tmp_path: Pa
 
 def test_every_option_is_in_the_example_with_its_meaning() -> None:
     text = example()
-    for section in (TOP, DATABASE, QUEUE, POLICY, SUPERVISOR, MAINTENANCE, ENVELOPE, IDEMPOTENCY, DECK, PROBES):
+    for section in (
+        TOP,
+        DATABASE,
+        QUEUE,
+        POLICY,
+        SUPERVISOR,
+        MAINTENANCE,
+        ENVELOPE,
+        IDEMPOTENCY,
+        DECK,
+        PROBES,
+        METRICS,
+    ):
         for name in section:
             assert re.search(rf"# .+\n *#{name}: ", text), name
 
@@ -78,6 +92,7 @@ def test_every_setting_is_documented() -> None:
         IdempotencySettings,
         DeckSettings,
         ProbesSettings,
+        MetricsSettings,
         Settings,
     ):
         undocumented = [name for name, doc in field_docs(struct).items() if not doc]

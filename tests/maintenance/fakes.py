@@ -7,6 +7,7 @@ from typing import Any
 
 from chokaq.maintenance.channel import Ack, Notice, Stop, encode, pair, receive_acks
 from chokaq.store.records import (
+    AuditEntry,
     Beat,
     CrashPolicies,
     DeathNotice,
@@ -91,6 +92,11 @@ class FakeStore:
         """The registry."""
         self._call("list_workers")
         return self.workers
+
+    def list_audit(self, _target: str | None, _limit: int, _after: int | None) -> list[AuditEntry]:
+        """Nobody did anything."""
+        self._call("list_audit")
+        return []
 
     def list_queues(self) -> list[QueueView]:
         """Those with a zombie timeout of their own."""

@@ -46,6 +46,8 @@ class Room:
 class Script:
     """A fetcher whose store answers from a list and whose naps pass at once; ends when the list does."""
 
+    tally = None
+
     def __init__(self, answers: list[Fetch], queue: QueueSettings | None = None, room: Room | None = None) -> None:
         self.answers, self.room = answers, room or Room()
         self.sizes: list[int] = []

@@ -52,6 +52,7 @@ _HEADINGS = {
     "maintenance": "The process that cleans up after dead workers and deletes old rows.",
     "envelope": "Limits of what may be enqueued.",
     "idempotency": "The middleware `chokaq.idempotent`, where the code that uses it does not say otherwise.",
+    "metrics": "What the processes of a worker count for Prometheus. See [Metrics](metrics.md).",
     "deck": "The Deck, the web dashboard; it needs the extra `chokaq[deck]`. See [The Deck](deck.md).",
     "probes": "What a worker answers to probes, on a port of its own. See [Health](health.md).",
 }

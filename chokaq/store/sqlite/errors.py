@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from chokaq.observe.metrics.sink import sql
 from chokaq.store.errors import SchemaMismatch, StoreError, StoreMisconfigured, StoreRefused, StoreUnavailable
 
 _PASSING = {
@@ -32,6 +33,13 @@ def translated(error: Exception, path: str) -> StoreError:
     """The store's error for one of sqlite3's. `path`: the database file, for the message."""
     if not isinstance(error, sqlite3.Error):
         return StoreRefused(f"SQLite cannot hold a value of this call: {error}")
+    found = _translated(error, path)
+    found.number = getattr(error, "sqlite_errorname", "")
+    sql.failed(found.number)
+    return found
+
+
+def _translated(error: sqlite3.Error, path: str) -> StoreError:
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF
     if primary in _PASSING:

@@ -6,6 +6,7 @@ The number stands only in the message text. Babelfish reports some errors under 
 import re
 from collections.abc import Iterable
 
+from chokaq.observe.metrics.sink import sql
 from chokaq.store.errors import (
     KeyContention,
     SchemaMismatch,
@@ -17,6 +18,7 @@ from chokaq.store.errors import (
 )
 
 _NUMBER = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
+_STATE = re.compile("[A-Z0-9]{5}")
 _MISSING = re.compile(r"(procedure|relation|schema|function)\b.*does not exist|could not find stored procedure")
 _NOISE = re.compile(r"\[[^\]\[]{1,60}\]\s*")
 
@@ -101,6 +103,21 @@ def reported(code: int, text: str) -> Exception:
 
 def translate(error: BaseException, place: str, secrets: Iterable[str] = ()) -> StoreError:
     """The store's error for a driver's. `place`: the redacted URL; `secrets` never appear in the message."""
+    found = _translated(error, place, secrets)
+    found.number = name(error)
+    sql.failed(found.number)
+    return found
+
+
+def name(error: BaseException) -> str:
+    """The server's error number as text, else the SQLSTATE."""
+    code = number(error)
+    if code:
+        return str(code)
+    return state(error) if _STATE.fullmatch(state(error)) else ""
+
+
+def _translated(error: BaseException, place: str, secrets: Iterable[str]) -> StoreError:
     text = clean(_text(error), secrets)
     lower = text.lower()
     code, sqlstate = number(error), state(error)

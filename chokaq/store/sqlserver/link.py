@@ -5,11 +5,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from chokaq.observe.metrics.sink import sql
 from chokaq.store.errors import SchemaMismatch, StoreMisconfigured, StoreRefused, StoreUnavailable
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.sqlserver.calls import Call, calls
 from chokaq.store.sqlserver.connecting import connect
-from chokaq.store.sqlserver.errors import breaks_connection, is_passing_race, translate
+from chokaq.store.sqlserver.errors import breaks_connection, is_passing_race, name, translate
 from chokaq.store.url import DatabaseUrl
 from chokaq.store.versions import Installed, check_served
 
@@ -70,6 +71,8 @@ class Link:
                     self._drop()
                 elif is_passing_race(error) and tries < RACE_TRIES:
                     tries += 1
+                    sql.failed(name(error))
+                    sql.repeated(name(error))
                     time.sleep(_RACE_DELAY * tries * random.random())
                     continue
                 raise translate(error, self._url.redacted, self._url.secrets) from None

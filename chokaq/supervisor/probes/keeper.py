@@ -29,9 +29,16 @@ class ProbesKeeper:
     """The probe port of this supervisor, and who answers on it."""
 
     def __init__(
-        self, settings: Settings, board: Board, bulletin: Bulletin, main: ProbesMain, leave: Callable[[], None]
+        self,
+        settings: Settings,
+        board: Board,
+        bulletin: Bulletin,
+        main: ProbesMain,
+        leave: Callable[[], None],
+        *,
+        restarted: Callable[[str], None] = lambda _cause: None,
     ) -> None:
-        """`leave`: closes, in the fresh process, what belongs to the supervisor only; not the port."""
+        """`leave`: closes, in the fresh process, what belongs to the supervisor only; not the port. `restarted`: hears why."""
         self._settings = settings
         self._board = board
         self._bulletin = bulletin
@@ -44,6 +51,7 @@ class ProbesKeeper:
         self._process = WebKeeper(
             settings, self._run, leave, serves="probes", wanted=lambda _settings: self._listening is not None
         )
+        self._process.restarted = restarted
 
     @property
     def pid(self) -> int | None:

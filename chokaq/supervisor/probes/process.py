@@ -6,11 +6,15 @@ import socket
 import threading
 import time
 from functools import partial
+from http import HTTPStatus
+from pathlib import Path
 
 import msgspec
 
 from chokaq.config.settings import Settings
 from chokaq.observe.log import tell_repeats
+from chokaq.observe.metrics import directory
+from chokaq.observe.metrics.render import render
 from chokaq.operations.connect import find_store
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session
@@ -18,7 +22,7 @@ from chokaq.supervisor.board import Board
 from chokaq.supervisor.bulletin import Bulletin
 from chokaq.supervisor.probes.answers import Answers
 from chokaq.supervisor.probes.facts import CrewFacts, read_crew
-from chokaq.supervisor.probes.server import ProbeServer, Route
+from chokaq.supervisor.probes.server import ProbeServer, Reply, Route
 from chokaq.supervisor.probes.watcher import Watcher
 from chokaq.worker.boot import become_child
 from chokaq.worker.status import ExitCode
@@ -65,8 +69,14 @@ def run_probes(settings: Settings, board: Board, bulletin: Bulletin, listening: 
 
 
 def routes(answers: Answers) -> dict[str, Route]:
-    """Everything the probe port answers, by path; any other path is answered with 404."""
-    return answers.routes
+    """Everything the probe port answers, by path; any other path is answered with 404, `/metrics` too when nothing is counted."""
+    figures = directory()
+    return dict(answers.routes) if figures is None else {**answers.routes, "/metrics": partial(_metrics, figures)}
+
+
+def _metrics(figures: Path) -> Reply:
+    body, content_type = render(figures)
+    return Reply(HTTPStatus.OK, content_type, body)
 
 
 def _session(database: DatabaseSettings) -> Session:
