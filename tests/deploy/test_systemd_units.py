@@ -91,7 +91,9 @@ def test_the_template_differs_from_the_unit_in_its_configuration_alone() -> None
 
 
 def test_all_units_have_the_same_sandbox() -> None:
-    sandboxes = {unit.path.read_text().partition("NoNewPrivileges=")[2].partition("\n\n")[0].rstrip() for unit in units()}
+    sandboxes = {
+        unit.path.read_text().partition("NoNewPrivileges=")[2].partition("\n\n")[0].rstrip() for unit in units()
+    }
     assert len(sandboxes) == 1
 
 
