@@ -10,6 +10,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -166,7 +167,7 @@ def test_the_shipped_unit_is_heard_from_its_start_to_its_end(
 
     assert {message.pid for message in manager.messages} == {program.pid}
     beats = [message.at for message in manager.messages if "WATCHDOG=1" in message.lines]
-    assert max(after - earlier for earlier, after in zip(beats, beats[1:], strict=False)) <= WATCHDOG
+    assert max(after - earlier for earlier, after in pairwise(beats)) <= WATCHDOG
     assert [line for line in manager.messages[-1].lines if line == "READY=1"] == []
 
 

@@ -1,4 +1,4 @@
-"""The shipped units under a real systemd: start, reload, watchdog, stop, what a failure leads to, and all of it inside the sandbox."""
+"""The shipped units under a real systemd: start, reload, watchdog, stop, what a failure leads to, all of it in the sandbox."""
 
 import shutil
 from collections.abc import Iterator
