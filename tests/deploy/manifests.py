@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from chokaq.config import load_settings
+from chokaq.config.settings import Settings
+
 from .files import DEPLOY, document, documents
 
 FOLDER = DEPLOY / "kubernetes"
@@ -13,6 +16,7 @@ EXAMPLE = "secret.example.yaml"
 """Shows which Secrets have to exist, and is in no kustomization."""
 CONFIG = "chokaq.yaml"
 """Key of the configuration in a ConfigMap."""
+UNITS = {"Mi": 1024**2, "Gi": 1024**3}
 _SECRET_FILE = re.compile(r"\$\{file:\$CREDENTIALS_DIRECTORY/([^}]+)\}")
 Spec = dict[str, Any]
 
@@ -124,6 +128,29 @@ def secret(of: Workload) -> dict[str, str]:
 def secret_files(text: str) -> set[str]:
     """Names of the files that a configuration reads from $CREDENTIALS_DIRECTORY."""
     return set(_SECRET_FILE.findall(text))
+
+
+def settings_of(found: Workload, folder: Path) -> Settings:
+    """What the program makes of the pod's ConfigMap, environment and Secret."""
+    credentials = folder / "credentials"
+    credentials.mkdir(exist_ok=True)
+    for name, value in secret(found).items():
+        (credentials / name).write_text(value)
+    (folder / CONFIG).write_text(config_text(found))
+    environ = {**found.environment, "CREDENTIALS_DIRECTORY": str(credentials)}
+    return load_settings(folder / CONFIG, environ)
+
+
+def selects(selector: dict[str, Any]) -> list[str]:
+    """Names of the workloads whose pods have these labels."""
+    labels = selector.get("matchLabels", selector)
+    assert labels
+    return [found.object.name for found in workloads() if labels.items() <= found.labels.items()]
+
+
+def in_bytes(quantity: str) -> int:
+    """A quantity, as these manifests write them."""
+    return int(quantity[:-2]) * UNITS[quantity[-2:]]
 
 
 def reached(kustomization: Path) -> Iterator[Path]:

@@ -5,7 +5,7 @@ Nothing here downloads those definitions; what they allow is written down, for t
 * ServiceMonitor: monitoring.coreos.com/v1, prometheus-operator/prometheus-operator at 6adcebc (August 2026),
   example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml.
 * ScaledObject and TriggerAuthentication: keda.sh/v1alpha1, kedacore/keda at 8b4f083 (August 2026), config/crd/bases/keda.sh_*.yaml.
-  The mssql trigger's metadata: pkg/scalers/mssql_scaler.go (mssqlMetadata), and kedacore/keda-docs, content/docs/2.18/scalers/mssql.md.
+  The mssql trigger's metadata: pkg/scalers/mssql_scaler.go, and kedacore/keda-docs, content/docs/2.18/scalers/mssql.md.
   `fallback.behavior` is there from KEDA 2.17 on.
 """
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from chokaq.cli.exits import Exit
 from chokaq.cli.program import build
 from chokaq.config import load_settings
+from chokaq.config.checks import check_settings
 from chokaq.supervisor.exits import ProgramExit
 
 from .units import PROGRAM, Unit, hand_out, units
@@ -109,6 +110,7 @@ def test_the_sample_configuration_loads_with_the_credentials_of_its_unit(unit: U
     settings = load_settings(unit.config, environ)
     assert "the-database-password-of-this-test" in settings.database.url
     assert settings.production
+    assert check_settings(settings) == []
     used = {name for name in unit.credentials if f"$CREDENTIALS_DIRECTORY/{name}" in unit.config.read_text()}
     assert used == set(unit.credentials)
 
