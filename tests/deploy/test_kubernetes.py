@@ -4,7 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-import kubernetes_validate
+import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 
 from .files import ROOT, document
