@@ -104,7 +104,10 @@ def test_only_the_beginning_of_a_path_is_a_variable(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("${file:$CREDENTIALS_DIRECTORY/password}", "CREDENTIALS_DIRECTORY is not set: set it to the folder of password"),
+        (
+            "${file:$CREDENTIALS_DIRECTORY/password}",
+            "CREDENTIALS_DIRECTORY is not set: set it to the folder of password",
+        ),
         ("${NOPE}", "the environment variable NOPE is not set"),
         ("${file:/no/such/file}", "cannot read the file /no/such/file: No such file"),
         ("${file:}", "names no file"),
