@@ -44,6 +44,8 @@ def hindrance() -> str | None:
         return "a container needs root with the capability SYS_ADMIN"
     if shutil.which("systemd-nspawn") is None:
         return "systemd-nspawn is not installed (Debian's package systemd-container)"
+    if not any(os.access(group.parent, os.W_OK) for group in _own_groups("any")):
+        return "there are no control groups that a systemd could have as its own"
     return None
 
 
