@@ -86,8 +86,6 @@ def test_scaling_by_lag_asks_for_a_metric_that_the_leader_exports(tmp_path: Path
 
 def test_scaling_by_recommendation_calls_the_procedure_as_it_is(tmp_path: Path) -> None:
     procedure = ROOT / "sql/procedures/GetScaleRecommendation.sql"
-    if not procedure.exists():
-        pytest.skip("the procedure is not there yet")
     declared = set(
         re.findall(r"^ {4}(@\w+)\s+\w+", procedure.read_text().partition("CREATE OR ALTER PROCEDURE")[2], re.MULTILINE)
     )
