@@ -44,6 +44,7 @@ _HEAD = f"""\
 #
 # Durations: 1h30m, 15s, 500ms, 2d, or a number of seconds. Sizes: 512MB, or a number of bytes.
 # Variables, in any value: ${{NAME}}, ${{NAME:-default}}, ${{file:/run/secrets/password}}; $${{NAME}} is the text itself.
+# A file's path may begin with an environment variable: ${{file:$CREDENTIALS_DIRECTORY/password}}.
 # These environment variables win over the file: {", ".join(list(ENVIRONMENT)[:3])},
 # {", ".join(list(ENVIRONMENT)[3:])}. CHOKAQ_CONFIG names the file, CHOKAQ_QUEUES narrows a worker's queues.
 """

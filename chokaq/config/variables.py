@@ -1,5 +1,8 @@
 """`${NAME}`, `${NAME:-default}` and `${file:/path}`: held out before the YAML is parsed, filled in afterwards.
 
+The path of a file may begin with a variable of the environment: `${file:$CREDENTIALS_DIRECTORY/password}` reads what systemd's
+LoadCredential, or a mounted secret, has put there.
+
 A secret may hold any character (`:`, `#`, quotes, a line break): the parser never sees it. What is held out leaves a mark of
 private-use characters behind, which YAML takes as plain text. `$${…}` stands for the text `${…}` itself.
 """
@@ -12,6 +15,7 @@ from urllib.parse import quote
 MAX_SECRET_BYTES = 65_536
 
 _VARIABLE = re.compile(r"\$?\$\{([^}\n]*)\}")
+_FOLDER = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)(/.+)", re.DOTALL)
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _MARK = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
@@ -59,7 +63,7 @@ def resolve(expression: str, environ: Mapping[str, str], folder: Path) -> str:
         return expression[1:]
     inner = expression[2:-1]
     if inner.startswith("file:"):
-        return _read_secret(inner.removeprefix("file:"), folder)
+        return _read_secret(_file_name(inner.removeprefix("file:"), environ), folder)
     match = _NAME.fullmatch(inner)
     if match is None:
         raise VariableError(f"{expression} is not a variable: write ${{NAME}}, ${{NAME:-default}} or ${{file:/path}}")
@@ -70,6 +74,20 @@ def resolve(expression: str, environ: Mapping[str, str], folder: Path) -> str:
     if value is None:
         raise VariableError(f"the environment variable {name} is not set: set it, or write ${{{name}:-default}}")
     return value
+
+
+def _file_name(text: str, environ: Mapping[str, str]) -> str:
+    """The path after `file:`, with the variable it may begin with filled in."""
+    match = _FOLDER.fullmatch(text)
+    if match is None:
+        return text
+    value = environ.get(match[1])
+    if not value:
+        raise VariableError(
+            f"the environment variable {match[1]} is not set: set it to the folder of {match[2].lstrip('/')} "
+            "(systemd does so for LoadCredential), or write the whole path"
+        )
+    return value + match[2]
 
 
 def _read_secret(name: str, folder: Path) -> str:

@@ -84,9 +84,30 @@ def test_a_secret_comes_from_a_file_without_its_line_break(tmp_path: Path) -> No
     assert DatabaseUrl.parse(load_settings(path, {}).database.url).password == "p: #'\""
 
 
+def test_the_folder_of_a_secret_may_come_from_the_environment(tmp_path: Path) -> None:
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    (credentials / "password").write_text("p@ss\n")
+    path = write(tmp_path, "database: mssql://sa:${file:$CREDENTIALS_DIRECTORY/password}@h/db")
+    environ = {"CREDENTIALS_DIRECTORY": str(credentials)}
+    assert DatabaseUrl.parse(load_settings(path, environ).database.url).password == "p@ss"
+
+
+def test_only_the_beginning_of_a_path_is_a_variable(tmp_path: Path) -> None:
+    (tmp_path / "a$HOME").write_text("one")
+    (tmp_path / "$alone").write_text("two")
+    for name, found in (("a$HOME", "one"), ("$alone", "two")):
+        path = write(tmp_path, f"deck: {{title: '${{file:{name}}}'}}")
+        assert load_settings(path, {"HOME": "/nowhere", "alone": "/nowhere"}).deck.title == found
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
+        (
+            "${file:$CREDENTIALS_DIRECTORY/password}",
+            "CREDENTIALS_DIRECTORY is not set: set it to the folder of password",
+        ),
         ("${NOPE}", "the environment variable NOPE is not set"),
         ("${file:/no/such/file}", "cannot read the file /no/such/file: No such file"),
         ("${file:}", "names no file"),

@@ -109,8 +109,18 @@ def check_ini(block: Block, _folder: Path) -> None:
         raise Failed(f"{block.where} is no unit file: {error}") from None
 
 
+def check_dockerfile(block: Block, folder: Path) -> None:
+    """Lint it. Raises Failed."""
+    program, file = Path(sys.executable).with_name("hadolint"), folder / "Dockerfile"
+    file.write_text(block.text, encoding="utf-8")
+    ran = subprocess.run([program, file], capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise Failed(f"{block.where} is no good Dockerfile: {ran.stdout}{ran.stderr}")
+
+
 CHECKS: dict[str, Callable[[Block, Path], None]] = {
     "csharp": check_csharp,
+    "dockerfile": check_dockerfile,
     "ini": check_ini,
     "json": check_json,
     "python": check_python,

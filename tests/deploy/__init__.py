@@ -1,0 +1,1 @@
+"""What stands in deploy/: held against the program itself, and against the tools that will read it."""
