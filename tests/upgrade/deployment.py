@@ -49,6 +49,9 @@ supervisor: {{shutdown_grace: 20s}}
 maintenance: {{rescue_interval: 1s}}
 """
 
+ON_PURPOSE = {"job_fatal"}
+"""What the application's jobs do because they are meant to."""
+
 
 class Client:
     """An application of one version that enqueues."""
@@ -244,7 +247,7 @@ class Deployment(Fleet):
 
 def is_complaint(event: Event) -> bool:
     """Whether a line of a worker's log tells of something that should not have been."""
-    return event.get("level") in ("warning", "error", "critical")
+    return event.get("level") in ("warning", "error", "critical") and event["event"] not in ON_PURPOSE
 
 
 def _job(line: dict[str, Any]) -> Job:

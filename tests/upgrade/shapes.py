@@ -28,7 +28,7 @@ class Shape(msgspec.Struct, frozen=True):
 
     parameters: list[Parameter]
     results: list[list[str]]
-    """Column names of the SELECTs that answer, as they stand in the text; equal ones once."""
+    """Column names of the SELECTs that answer, as they stand in the text; equal ones once. `EXEC Name`: those of that procedure."""
 
 
 def shape(text: str) -> Shape:
@@ -58,6 +58,8 @@ def _answers(tokens: list[str]) -> list[list[str]]:
         if token == "(":
             place = _closing(tokens, place) + 1
             continue
+        if token == "EXEC" and tokens[place + 1 : place + 3] == ["chokaq", "."]:
+            answers.append([f"EXEC {tokens[place + 3]}"])
         # The SELECT of INSERT … SELECT, of UNION and of a cursor's begin belongs to the statement it stands in.
         feeds = token == "SELECT" and (statement == "INSERT" or tokens[place - 1].upper() in {"ALL", "UNION"})
         if token == ";":

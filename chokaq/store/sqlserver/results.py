@@ -42,6 +42,7 @@ RESULTS: dict[str, tuple[int, ...]] = {
     "PurgeLeftovers": (1,),
     "ReadChanges": (9, 2, 4, 2, 9),
     "ReadCircuitOrders": (1, 6),
+    "ReadHealth": (4, 4),
     "ReadSeries": (2, 18),
     "RecoverAbandoned": (8,),
     "RegisterWorker": (1,),
