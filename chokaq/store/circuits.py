@@ -1,10 +1,16 @@
 """The records of circuit breakers: what children say of theirs, and what operators order. Type keys are in lower case."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from chokaq.lifecycle.circuit import CircuitState, Forced
+from chokaq.store.records import Registration
+
+MAX_EVENTS = 1_001
+"""One page of events: a thousand, and the one that tells there are more."""
 
 
 class CircuitChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,3 +72,90 @@ class CircuitList(msgspec.Struct, frozen=True):
     circuits: list[CircuitView]
     orders: list[CircuitOrder]
     """In force, by type."""
+
+
+class CircuitEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker's circuit did, or an order an operator gave."""
+
+    id: int
+    type_key: str
+    at: datetime
+    """When the state was entered, or the order given."""
+    before: CircuitState | None
+    """None: it is an order."""
+    after: CircuitState | None
+    worker_id: str | None
+    host: str | None
+    queue: str | None
+    failures: int | None
+    """In a row: those that led to it; of a closing, those it ended."""
+    last_error: str | None
+    """Type of the last error that counted."""
+    forced: Forced | None
+    """The order; Forced.NO: one was taken back. None: it is no order."""
+    actor: str | None
+    reason: str | None
+    worker_ended_at: datetime | None
+    """None: it has not ended, or is not known any more."""
+
+    @property
+    def is_try(self) -> bool:
+        """Whether an open circuit only tries a job, or was opened again after that."""
+        return bool(self.before and self.after)
+
+    @property
+    def place(self) -> "EventPlace":
+        """Where a list goes on behind this one."""
+        return EventPlace(self.at, self.id)
+
+
+class EventPlace(NamedTuple):
+    """Where a list of events goes on: behind this one."""
+
+    at: datetime
+    id: int
+
+
+class CircuitSession(Protocol):
+    """The part of a session that is about circuits."""
+
+    def report_circuits(self, worker: Registration, changes: Sequence[CircuitChange]) -> None:
+        """A child tells how its circuits stand now, one change per type, at most 1,000. Nothing is kept for an ended worker.
+
+        A circuit that has entered another state than was told before (it begins closed), or was opened again, leaves an event.
+        """
+        ...
+
+    def read_circuit_orders(self) -> CircuitOrders:
+        """The orders in force, for a child whose fetch told of a number it has not seen."""
+        ...
+
+    def list_circuits(self) -> CircuitList:
+        """What live workers last said of their circuits, the open ones first, at most 5,000; and the orders in force."""
+        ...
+
+    def list_circuit_events(
+        self,
+        type_key: str,
+        limit: int = 50,
+        after: EventPlace | None = None,
+        *,
+        since_ms: int | None = None,
+        tries: bool = True,
+    ) -> list[CircuitEvent]:
+        """What the circuits of a type did and what was ordered about it, newest first. 1 ≤ limit ≤ 1,001.
+
+        `since_ms`: only within the last so many milliseconds. `tries` False: without those of open circuits that failed, or are
+        under way.
+        """
+        ...
+
+    def force_circuit(
+        self, type_key: str, forced: Forced, actor: str, reason: str | None = None, *, request: str | None = None
+    ) -> CircuitOrder:
+        """Order the circuits of a type everywhere; Forced.NO takes an order back. With an AuditLog row and an event; the order that
+        stands now.
+
+        `request`: a ULID minted before the first try, so that a repeat changes nothing.
+        """
+        ...

@@ -7,9 +7,13 @@ from typing import Protocol
 import msgspec
 
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
+from chokaq.store.errors import StoreRefused
 from chokaq.store.records import JobView
 
 MAX_WATCHED = 500
+EVER = 2_000_000_000
+"""Seconds ago that nobody signed out before."""
+LONGEST_SESSION_MS = 400 * 86_400_000
 LOOK = 100_000
 """Rows that one page of a filtered list looks at, at most."""
 LOOK_FOR_TEXT = 10_000
@@ -63,6 +67,8 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """Leases held, by queue; counted up to 100,000."""
     watched: list[Watched]
     """The jobs asked for, as far as they exist."""
+    signed_out: dict[str, int] = {}
+    """Sessions of The Deck ended before their time, and the milliseconds they would still go on: at most the newest 1,000."""
 
 
 class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,11 +164,28 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Of the newest one (by id), at most 200 characters."""
 
 
+def check_session(name: str) -> str:
+    """What names a sign-in to The Deck. Raises StoreRefused."""
+    if not (0 < len(name) <= 64 and name.isascii() and name.isprintable()):
+        raise StoreRefused("the name of a session is 1 to 64 printable ASCII characters")
+    return name
+
+
 class LookingSession(Protocol):
     """The part of a session that only The Deck calls."""
 
-    def read_changes(self, watched: Sequence[str] = ()) -> Changes:
-        """Marks of everything that can change, and the jobs looked at: at most 500."""
+    def read_changes(self, watched: Sequence[str] = (), signed_out_since: int | None = None) -> Changes:
+        """Marks of everything that can change, and the jobs looked at: at most 500.
+
+        `signed_out_since`: also who has signed out within the last so many seconds (0 to `EVER`); None: not asked.
+        """
+        ...
+
+    def sign_out(self, session: str, remaining_ms: int) -> None:
+        """End a session of The Deck for all of its processes. `remaining_ms`: for how long it would have gone on, at most 400 days.
+
+        Raises StoreRefused for a name that is not 1 to 64 printable ASCII characters.
+        """
         ...
 
     def read_series(self, queue: str | None, step_seconds: int, steps: int) -> Series:

@@ -18,9 +18,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from chokaq.lifecycle.circuit import Forced
 from chokaq.lifecycle.states import Answer, JobStatus, Pillar
-from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders
+from chokaq.store.circuits import CircuitSession
 from chokaq.store.claims import ClaimSession
 from chokaq.store.looking import LookingSession
 from chokaq.store.probing import ProbingSession
@@ -60,7 +59,7 @@ MAX_JOBS_PER_CALL = 1_000
 MAX_BYTES_PER_CALL = 4_000_000
 
 
-class Session(ClaimSession, LookingSession, ProbingSession, ScalingSession, Protocol):
+class Session(ClaimSession, CircuitSession, LookingSession, ProbingSession, ScalingSession, Protocol):
     """One connection to a store; one thread at a time."""
 
     # ── client ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -155,8 +154,11 @@ class Session(ClaimSession, LookingSession, ProbingSession, ScalingSession, Prot
         ...
 
     def purge_leftovers(self, size: int = 1_000) -> int:
-        """Delete expired window keys whose job is not live, workers ended over 7 days ago, buckets past their keep, expired run
-        claims. How many."""
+        """Delete expired window keys whose job is not live, workers ended and events of circuits over 7 days ago, buckets past
+        their keep, expired run claims and sign-outs. How many.
+
+        Of the events of each job type the newest 1,000 tries and the newest 2,000 others stay.
+        """
         ...
 
     def roll_up(self) -> int:
@@ -208,8 +210,19 @@ class Session(ClaimSession, LookingSession, ProbingSession, ScalingSession, Prot
         """The failed attempts of one job, oldest first, at most 1,000."""
         ...
 
-    def list_audit(self, target: str | None = None, limit: int = 50, after: int | None = None) -> list[AuditEntry]:
-        """Audit rows, newest first."""
+    def list_audit(
+        self,
+        target: str | None = None,
+        limit: int = 50,
+        after: int | None = None,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditEntry]:
+        """Audit rows, newest first: all, or those of one target, of one actor or of one action, each by its index.
+
+        Of several that are given the first one counts. `actor`, `action`: ASCII letters in either case.
+        """
         ...
 
     def list_buckets(self, queue: str | None, since_ms: int) -> list[Bucket]:
@@ -268,28 +281,6 @@ class Session(ClaimSession, LookingSession, ProbingSession, ScalingSession, Prot
         """Ask a worker to end once its replacement is there: its fetches tell it.
 
         `wrong_state`: it has ended, or is a maintenance process, which fetches nothing.
-        """
-        ...
-
-    # ── circuits ──────────────────────────────────────────────────────────────────────────────────────────────────────
-    def report_circuits(self, worker: Registration, changes: Sequence[CircuitChange]) -> None:
-        """A child tells how its circuits stand now, one change per type, at most 1,000. Nothing is kept for an ended worker."""
-        ...
-
-    def read_circuit_orders(self) -> CircuitOrders:
-        """The orders in force, for a child whose fetch told of a number it has not seen."""
-        ...
-
-    def list_circuits(self) -> CircuitList:
-        """What live workers last said of their circuits, the open ones first, at most 5,000; and the orders in force."""
-        ...
-
-    def force_circuit(
-        self, type_key: str, forced: Forced, actor: str, reason: str | None = None, *, request: str | None = None
-    ) -> CircuitOrder:
-        """Order the circuits of a type everywhere; Forced.NO takes an order back. With an AuditLog row; the order that stands now.
-
-        `request`: a ULID minted before the first try, so that a repeat changes nothing.
         """
         ...
 

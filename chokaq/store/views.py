@@ -9,7 +9,7 @@ from typing import Any
 
 from chokaq.lifecycle.circuit import CircuitState, Forced
 from chokaq.lifecycle.states import FailureReason, JobStatus, KeyScope, Pillar
-from chokaq.store.circuits import CircuitOrder, CircuitView
+from chokaq.store.circuits import CircuitEvent, CircuitOrder, CircuitView
 from chokaq.store.claims import ClaimView
 from chokaq.store.records import Attempt, AttemptError, AuditEntry, Bucket, Figures, JobView, LiveQueue, WorkerView
 
@@ -163,6 +163,26 @@ class Views:
         type_key, forced, actor, reason, at, number = row
         return CircuitOrder(
             type_key=type_key, forced=Forced(forced), actor=actor, reason=reason, at=self._at(at), number=number
+        )
+
+    def circuit_event(self, row: Sequence[Any]) -> CircuitEvent:
+        """A row of ListCircuitEvents."""
+        number, type_key, at, before, after, worker_id, host, queue, failures, error, forced, actor, reason, ended = row
+        return CircuitEvent(
+            id=number,
+            type_key=type_key,
+            at=self._at(at),
+            before=None if before is None else CircuitState(before),
+            after=None if after is None else CircuitState(after),
+            worker_id=worker_id,
+            host=host,
+            queue=queue,
+            failures=failures,
+            last_error=error,
+            forced=None if forced is None else Forced(forced),
+            actor=actor,
+            reason=reason,
+            worker_ended_at=self._or_none(ended),
         )
 
     def _or_none(self, value: Any) -> datetime | None:

@@ -1,8 +1,8 @@
 -- ForceCircuit: order the circuits of a type to be open or closed everywhere, or to follow their own rule again. An AuditLog row
--- holds before and after. Called by operators.
+-- holds before and after, a CircuitEvents row the order. Called by operators.
 -- Results: `repeat` a row when an earlier try of this call was committed (then nothing is written); `before` the order that stood;
 -- `ticket` the number of the new one; `current` the type's row.
--- Table order: CircuitOrders, AuditLog.
+-- Table order: CircuitOrders, AuditLog, CircuitEvents.
 
 -- name: repeat
 SELECT 1 FROM AuditLog WHERE Target = :type AND RequestId = :request AND Action = 'force_circuit';
@@ -25,6 +25,9 @@ SET Forced = excluded.Forced, Actor = excluded.Actor, Reason = excluded.Reason, 
 -- name: audit
 INSERT INTO AuditLog (AtUtc, Actor, Action, Target, Reason, BeforeState, AfterState, RequestId)
 VALUES (:now, :actor, 'force_circuit', :type, :reason, :before, :after, :request);
+
+-- name: event
+INSERT INTO CircuitEvents (TypeKey, AtUtc, Forced, Actor, Reason) VALUES (:type, :now, :forced, :actor, :reason);
 
 -- name: current
 SELECT TypeKey, Forced, Actor, Reason, AtUtc, OrderNumber FROM CircuitOrders WHERE TypeKey = :type;

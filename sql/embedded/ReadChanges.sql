@@ -1,8 +1,8 @@
 -- ReadChanges: marks to compare with those of the time before, and the jobs that somebody looks at. Called by The Deck, once a second per
 -- process.
 -- Results: `marks` one row; `newest` the 50 newest jobs of Hot; `buckets` the outcomes of the last 10 s; `leases` held per queue;
--- `watched` the jobs of :ids.
--- Table order: AuditLog, CircuitOrders, Circuits, Workers, JobsHot, MetricBuckets, JobNotes, JobsArchive, JobsDLQ.
+-- `watched` the jobs of :ids; `signed_out` the sessions that were ended before their time, since :since.
+-- Table order: AuditLog, CircuitOrders, Circuits, Workers, JobsHot, MetricBuckets, JobNotes, JobsArchive, JobsDLQ, SignOuts.
 
 -- name: marks
 SELECT (SELECT COALESCE(MAX(AuditId), 0) FROM AuditLog),
@@ -40,3 +40,6 @@ FROM (
     FROM JobsDLQ WHERE Id IN (SELECT value FROM json_each(:ids))
 ) AS j
 ORDER BY j.Id;
+
+-- name: signed_out
+SELECT SessionId, UntilUtc - :now FROM SignOuts WHERE EndedAtUtc >= :since AND UntilUtc > :now ORDER BY EndedAtUtc DESC LIMIT 1000;

@@ -2,7 +2,7 @@ SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
 -- ForceCircuit: order the circuits of a type to be open or closed everywhere, or to follow their own rule again. An AuditLog row
---   holds before and after, in the same transaction; by its RequestId a repeat of the call changes nothing.
+--   holds before and after and a CircuitEvents row the order, in the same transaction; by the RequestId a repeat of the call changes nothing.
 -- Called by: operators.
 -- Parameters:
 --   @TypeKey    in lower case.
@@ -11,7 +11,7 @@ GO
 --   @Reason     for people (empty: none).
 --   @RequestId  a ULID of this call, the same when it is repeated (empty: none).
 -- Result: TypeKey, Forced, Actor, Reason, AtUtc, OrderNumber of the order that stands now.
--- Table order: CircuitOrders (the ticket first), AuditLog.
+-- Table order: CircuitOrders (the ticket first), AuditLog, CircuitEvents.
 CREATE OR ALTER PROCEDURE chokaq.ForceCircuit
     @TypeKey   varchar(255),
     @Forced    int,
@@ -66,6 +66,8 @@ BEGIN
                                      WHEN 2 THEN N'{"forced":"closed"}'
                                      ELSE N'{"forced":null}' END,
                         @RequestId);
+                INSERT INTO chokaq.CircuitEvents (TypeKey, AtUtc, Forced, Actor, Reason)
+                VALUES (@TypeKey, @Now, @Forced, @Actor, @Reason);
                 COMMIT TRANSACTION;
             END;
             SET @Done = 1;

@@ -11,7 +11,7 @@ CREATE OR ALTER PROCEDURE chokaq.GetClock
 AS
 BEGIN
     SET NOCOUNT ON;
-    DECLARE @SchemaVersion int = 5, @OldestProgram int = 4;
+    DECLARE @SchemaVersion int = 6, @OldestProgram int = 4;
     SELECT SYSUTCDATETIME() AS NowUtc, CASE WHEN @OldestProgram <= 4 THEN 4 ELSE @SchemaVersion END AS Version,
            @SchemaVersion AS SchemaVersion, @OldestProgram AS OldestProgram;
 END;

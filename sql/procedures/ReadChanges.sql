@@ -3,14 +3,17 @@ SET ANSI_NULLS ON;
 GO
 -- ReadChanges: marks to compare with those of the time before, and the jobs that somebody looks at. Once a second per process.
 -- Called by: The Deck.
--- Parameters: @Jobs JSON array of {i: id}, not repeated, at most 500.
+-- Parameters: @Jobs JSON array of {i: id}, not repeated, at most 500; @SignedOutSince seconds of which the sign-outs are told as well
+--   (-1: none are).
 -- Results: 1. NowUtc, AuditId (newest; 0: none), OrderNumber (latest order to circuits), CircuitRows, CircuitFailures,
 --   CircuitChangedUtc, LiveWorkers, DrainingWorkers, WorkerBeatUtc; 2. Id, Queue of the 50 newest jobs of Hot, newest first;
 --   3. AtSecond (since 2020), Queue, Outcome, JobCount of the last 10 s, at most 5,000; 4. Queue, Leases held, counted up to 100,000;
---   5. of @Jobs: JobId, Pillar, Status, LeaseNumber, AttemptCount, Priority, Progress, Cancelled (1: asked for), NotedAtUtc.
--- Table order: Workers, Circuits, CircuitOrders, AuditLog, JobsHot, MetricBuckets, JobNotes, JobsArchive, JobsDLQ, JobsHot again.
+--   5. of @Jobs: JobId, Pillar, Status, LeaseNumber, AttemptCount, Priority, Progress, Cancelled (1: asked for), NotedAtUtc;
+--   6. only with @SignedOutSince: SessionId, RemainingMs of the sessions that were ended before their time, at most the newest 1,000.
+-- Table order: Workers, Circuits, CircuitOrders, AuditLog, JobsHot, MetricBuckets, JobNotes, JobsArchive, JobsDLQ, JobsHot again, SignOuts.
 CREATE OR ALTER PROCEDURE chokaq.ReadChanges
-    @Jobs nvarchar(max)
+    @Jobs           nvarchar(max),
+    @SignedOutSince int = -1
 AS
 BEGIN
     SET NOCOUNT ON;
@@ -75,5 +78,11 @@ BEGIN
         f.Priority AS Priority, f.Progress AS Progress, f.Cancelled AS Cancelled, n.NotedAtUtc AS NotedAtUtc
     FROM @Found f LEFT JOIN chokaq.JobNotes n ON n.JobId = f.JobId
     ORDER BY f.JobId;
+
+    IF @SignedOutSince >= 0
+        SELECT TOP (1000) o.SessionId AS SessionId, DATEDIFF_BIG(MILLISECOND, @Now, o.UntilUtc) AS RemainingMs
+        FROM chokaq.SignOuts o
+        WHERE o.EndedAtUtc >= DATEADD(SECOND, -@SignedOutSince, @Now) AND o.UntilUtc > @Now
+        ORDER BY o.EndedAtUtc DESC;
 END;
 GO

@@ -1,7 +1,8 @@
 SET QUOTED_IDENTIFIER ON;
 SET ANSI_NULLS ON;
 GO
--- ReportCircuits: a child tells what has changed about its circuits; nothing is written for a worker that has ended.
+-- ReportCircuits: a child tells what has changed about its circuits; nothing is written for a worker that has ended. A circuit that has
+--   entered another state, or was opened again, leaves an event.
 -- Called by: the claim lane of a child, when something has changed, at most once a second.
 -- Parameters:
 --   @WorkerId  whose circuits.
@@ -10,7 +11,7 @@ GO
 --              f failures in a row, g generation, c ms since the state was entered, n ms until the first probe (absent: none),
 --              e type of the last error that counted (absent: none; mapped).
 -- Result: none.
--- Table order: Workers (read), Circuits.
+-- Table order: Workers (read), Circuits (own rows only: nobody else writes them), CircuitEvents, Circuits.
 CREATE OR ALTER PROCEDURE chokaq.ReportCircuits
     @WorkerId char(26),
     @Mapped   nvarchar(33),
@@ -21,14 +22,14 @@ BEGIN
     SET XACT_ABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 
-    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Queue varchar(255);
+    DECLARE @Now datetime2(3) = SYSUTCDATETIME(), @Queue varchar(255), @Host nvarchar(255);
     -- What a JSON string would have to escape travels as one of @Mapped instead, and is put back by TRANSLATE.
     DECLARE @Plain nvarchar(33) = N'"\'
         + NCHAR(1) + NCHAR(2) + NCHAR(3) + NCHAR(4) + NCHAR(5) + NCHAR(6) + NCHAR(7) + NCHAR(8) + NCHAR(9) + NCHAR(10) + NCHAR(11)
         + NCHAR(12) + NCHAR(13) + NCHAR(14) + NCHAR(15) + NCHAR(16) + NCHAR(17) + NCHAR(18) + NCHAR(19) + NCHAR(20) + NCHAR(21)
         + NCHAR(22) + NCHAR(23) + NCHAR(24) + NCHAR(25) + NCHAR(26) + NCHAR(27) + NCHAR(28) + NCHAR(29) + NCHAR(30) + NCHAR(31);
 
-    SELECT @Queue = w.Queue FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId AND w.EndedAtUtc IS NULL;
+    SELECT @Queue = w.Queue, @Host = w.Host FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId AND w.EndedAtUtc IS NULL;
     IF @Queue IS NULL RETURN;
 
     DECLARE @Set TABLE (
@@ -50,6 +51,17 @@ BEGIN
 
     BEGIN TRY
         BEGIN TRANSACTION;
+        -- A circuit begins closed. A repeat of the call finds what the first one wrote, and leaves no second event.
+        INSERT INTO chokaq.CircuitEvents
+              (TypeKey, AtUtc, FromState, ToState, WorkerId, Host, Queue,
+               Failures,
+               LastError)
+        SELECT s.NewType, s.NewChanged, COALESCE(c.State, 0), s.NewState, @WorkerId, @Host, @Queue,
+               CASE WHEN s.NewState = 0 THEN c.Failures ELSE s.NewFailures END,
+               s.NewError
+        FROM @Set s LEFT JOIN chokaq.Circuits c WITH (UPDLOCK) ON c.WorkerId = @WorkerId AND c.TypeKey = s.NewType
+        WHERE s.NewState <> COALESCE(c.State, 0) OR (s.NewState = 1 AND s.NewGeneration <> c.Generation)
+        ORDER BY s.NewChanged, s.NewType;
         UPDATE chokaq.Circuits
         SET State = s.NewState, Failures = s.NewFailures, Generation = s.NewGeneration,
             ChangedAtUtc = s.NewChanged, NextProbeUtc = s.NewProbe, LastError = s.NewError

@@ -16,7 +16,10 @@ Verb = Literal["INSERT", "UPDATE", "DELETE"]
 
 PILLARS = {Pillar.HOT: "JobsHot", Pillar.ARCHIVE: "JobsArchive", Pillar.DLQ: "JobsDLQ"}
 SIDE_TABLES = ("JobKeys", "CancelRequests", "JobNotes", "JobAttempts", "MetricBuckets", "QueueTotals", "AuditLog")
-TABLES = (*PILLARS.values(), *SIDE_TABLES, "RunClaims", "Workers", "Queues", "Leadership", "Circuits", "CircuitOrders")
+TABLES = (
+    *PILLARS.values(), *SIDE_TABLES, "RunClaims", "Workers", "Queues", "Leadership", "Circuits", "CircuitOrders", "CircuitEvents",
+    "SignOuts",
+)  # fmt: skip
 _STATES = {Pillar.HOT: {0, 1, 2}, Pillar.DLQ: {4, 5, 6, 7}}
 
 

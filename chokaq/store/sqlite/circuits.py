@@ -1,4 +1,4 @@
-"""Circuits: ReportCircuits, ReadCircuitOrders, ListCircuits, ForceCircuit."""
+"""Circuits: ReportCircuits, ReadCircuitOrders, ListCircuits, ListCircuitEvents, ForceCircuit."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,9 +6,18 @@ from typing import Any
 import msgspec
 
 from chokaq.lifecycle.circuit import Forced
-from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders
+from chokaq.store.circuits import (
+    MAX_EVENTS,
+    CircuitChange,
+    CircuitEvent,
+    CircuitList,
+    CircuitOrder,
+    CircuitOrders,
+    EventPlace,
+)
 from chokaq.store.names import check_name, check_text
 from chokaq.store.records import Registration
+from chokaq.store.repairs import since_1970
 from chokaq.store.sqlite.clock import now_ms
 from chokaq.store.sqlite.connection import Connected, bounded
 from chokaq.store.sqlite.statements import load
@@ -17,6 +26,9 @@ from chokaq.store.sqlite.views import VIEWS
 _REPORT, _READ, _LIST, _FORCE = (
     load(name) for name in ("ReportCircuits", "ReadCircuitOrders", "ListCircuits", "ForceCircuit")
 )
+_EVENTS = load("ListCircuitEvents")["list"]
+_LAST_MS = 1 << 60
+"""Later than any instant."""
 
 
 class CircuitOperations(Connected):
@@ -34,23 +46,24 @@ class CircuitOperations(Connected):
             row = connection.execute(_REPORT["live"], {"worker": worker.worker_id}).fetchone()
             if row is None:
                 return
-            connection.executemany(
-                _REPORT["write"],
-                [
-                    (
-                        worker.worker_id,
-                        change.type_key.lower(),
-                        row[0],
-                        int(change.state),
-                        change.failures,
-                        change.generation,
-                        now - change.changed_ms,
-                        None if change.next_probe_ms is None else now + change.next_probe_ms,
-                        change.last_error,
-                    )
-                    for change in changes
-                ],
-            )
+            queue, host = row
+            circuits = [
+                {
+                    "worker": worker.worker_id,
+                    "type": change.type_key.lower(),
+                    "queue": queue,
+                    "host": host,
+                    "state": int(change.state),
+                    "failures": change.failures,
+                    "generation": change.generation,
+                    "changed": now - change.changed_ms,
+                    "probe": None if change.next_probe_ms is None else now + change.next_probe_ms,
+                    "error": change.last_error,
+                }
+                for change in changes
+            ]
+            connection.executemany(_REPORT["event"], circuits)
+            connection.executemany(_REPORT["write"], circuits)
 
     def read_circuit_orders(self) -> CircuitOrders:
         """The orders in force."""
@@ -69,6 +82,26 @@ class CircuitOperations(Connected):
             ],
             [VIEWS.circuit_order(row) for row in self._select(_LIST["orders"])],
         )
+
+    def list_circuit_events(
+        self,
+        type_key: str,
+        limit: int = 50,
+        after: EventPlace | None = None,
+        *,
+        since_ms: int | None = None,
+        tries: bool = True,
+    ) -> list[CircuitEvent]:
+        """What the circuits of a type did and what was ordered about it, newest first."""
+        key = {
+            "type": check_name("type key", type_key).lower(),
+            "since": 0 if since_ms is None else now_ms() - since_ms,
+            "after_ms": _LAST_MS if after is None else since_1970("after", after.at),
+            "after": 0 if after is None else after.id,
+            "tries": tries,
+            "limit": max(1, min(limit, MAX_EVENTS)),
+        }
+        return [VIEWS.circuit_event(row) for row in self._select(_EVENTS, key)]
 
     def force_circuit(
         self, type_key: str, forced: Forced, actor: str, reason: str | None = None, *, request: str | None = None
@@ -90,6 +123,7 @@ class CircuitOperations(Connected):
                 key["after"] = _state(forced)
                 connection.execute(_FORCE["write"], key)
                 connection.execute(_FORCE["audit"], key)
+                connection.execute(_FORCE["event"], key)
             return VIEWS.circuit_order(connection.execute(_FORCE["current"], key).fetchone())
 
 

@@ -1,4 +1,4 @@
-"""What The Deck asks: ReadChanges, ReadSeries, BrowseJobs, ListFamilies."""
+"""What The Deck asks: ReadChanges, ReadSeries, BrowseJobs, ListFamilies; and SignOut."""
 
 from collections.abc import Sequence
 from heapq import merge
@@ -6,6 +6,7 @@ from typing import Any
 
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.store.looking import (
+    LONGEST_SESSION_MS,
     MAX_WATCHED,
     Browse,
     BrowsePage,
@@ -16,6 +17,7 @@ from chokaq.store.looking import (
     Series,
     SeriesRow,
     Watched,
+    check_session,
 )
 from chokaq.store.records import JobView
 from chokaq.store.repairs import needle, since_1970
@@ -30,6 +32,7 @@ WINDOW_MS = 10_000
 _FIRST_MS, _LAST_MS = -1, 1 << 60
 
 _CHANGES, _SERIES, _FAMILIES = load("ReadChanges"), load("ReadSeries")["rows"], load("ListFamilies")["list"]
+_SIGN_OUT = load("SignOut")["write"]
 _DOWN = load("BrowseJobs")
 _UP = {
     name: sql.replace(" DESC", "").replace("Id < :after", "Id > :after").replace(") < (:after_ms", ") > (:after_ms")
@@ -43,7 +46,7 @@ Key = tuple[int, str]
 class LookingOperations(Connected):
     """See `chokaq.store.looking.LookingSession`."""
 
-    def read_changes(self, watched: Sequence[str] = ()) -> Changes:
+    def read_changes(self, watched: Sequence[str] = (), signed_out_since: int | None = None) -> Changes:
         """Marks of everything that can change, and the jobs looked at."""
         now = now_ms()
         [(audit, order, told, failures, changed, live, draining, beat)] = self._select(_CHANGES["marks"])
@@ -58,7 +61,15 @@ class LookingOperations(Connected):
             buckets=[BucketMark(*row) for row in self._select(_CHANGES["buckets"], {"since": now - WINDOW_MS})],
             leases=dict(self._select(_CHANGES["leases"])),
             watched=[_watched(row) for row in self._select(_CHANGES["watched"], {"ids": document(ids)})] if ids else [],
+            signed_out={} if signed_out_since is None else self._signed_out(now, signed_out_since),
         )
+
+    def sign_out(self, session: str, remaining_ms: int) -> None:
+        """End a session of The Deck for all of its processes."""
+        check_session(session)
+        with self._writing() as (connection, now):
+            until = now + min(remaining_ms, LONGEST_SESSION_MS)
+            connection.execute(_SIGN_OUT, {"session": session, "now": now, "until": until})
 
     def read_series(self, queue: str | None, step_seconds: int, steps: int) -> Series:
         """Outcome counters in steps, summed over slots."""
@@ -104,6 +115,9 @@ class LookingOperations(Connected):
         if len(ordered) > limit:
             return BrowsePage(jobs, _place(ordered[limit - 1]), False)
         return BrowsePage(jobs, None if end is None else _place(end), end is not None)
+
+    def _signed_out(self, now: int, since: int) -> dict[str, int]:
+        return dict(self._select(_CHANGES["signed_out"], {"now": now, "since": now - since * 1_000}))
 
     def _jobs(self, where: Browse, ids: list[str]) -> list[JobView]:
         rows = self._select(_DOWN[f"{where.pillar.value}_rows"], {"ids": document(ids)})

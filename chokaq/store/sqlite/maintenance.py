@@ -9,6 +9,7 @@ KEEP_WORKERS_MS = 7 * 86_400_000
 KEEP_SECONDS_MS = 2 * 3_600_000
 KEEP_MINUTES_MS = 30 * 86_400_000
 KEEP_LOST_CLAIMS_MS = 86_400_000
+KEEP_EVENTS_MS = 7 * 86_400_000
 """A claim of an unfinished run is left that long after its expiry: a holder that comes back may renew its own."""
 PASSES_MISSED = 3
 """A leader that has not passed for that many intervals loses the lead."""
@@ -53,7 +54,8 @@ class MaintenanceOperations(Connected):
         return self._purge(_DLQ, queue, older_than_ms, size)
 
     def purge_leftovers(self, size: int = 1_000) -> int:
-        """Delete expired window keys and run claims, workers gone for a week, old minute buckets, circuits of ended workers."""
+        """Delete expired window keys and run claims, workers gone for a week, old minute buckets, circuits of ended workers, what
+        circuits did long ago or too often, sign-outs that are over."""
         with self._writing() as (connection, now):
             keys = connection.execute(_LEFTOVERS["keys"], {"now": now, "size": size}).rowcount
             workers = connection.execute(
@@ -63,13 +65,16 @@ class MaintenanceOperations(Connected):
                 _LEFTOVERS["buckets"], {"before": now - KEEP_MINUTES_MS, "size": size}
             ).rowcount
             circuits = connection.execute(_LEFTOVERS["circuits"], {"size": size}).rowcount
+            events = connection.execute(_LEFTOVERS["events"], {"before": now - KEEP_EVENTS_MS, "size": size}).rowcount
+            events += connection.execute(_LEFTOVERS["many"], {"size": size}).rowcount
+            signouts = connection.execute(_LEFTOVERS["signouts"], {"now": now, "size": size}).rowcount
             claims = sum(
                 connection.execute(
                     _LEFTOVERS["claims"], {"state": state, "before": now - patience, "size": size}
                 ).rowcount
                 for state, patience in (("done", 0), ("running", KEEP_LOST_CLAIMS_MS))
             )
-            return keys + workers + buckets + circuits + claims
+            return keys + workers + buckets + circuits + events + signouts + claims
 
     def roll_up(self) -> int:
         """Fold seconds older than two hours into minutes and lifetime totals."""

@@ -25,6 +25,8 @@ MAX_PAGE = 500
 
 _JOBS, _QUEUES, _HOT_QUEUES = load("ListJobs"), load("ListQueues"), load("ListHotQueues")["list"]
 _WORKERS, _ATTEMPTS = load("ListWorkers")["list"], load("ListAttempts")["list"]
+_BEHIND_ALL = (1 << 63) - 1
+"""Greater than any id of an audit row."""
 _AUDIT, _BUCKETS = load("ListAudit"), load("ListBuckets")["list"]
 _PRIORITIES = load("ListPriorities")["list"]
 _HOLDER = load("GetKeyHolder")["holder"]
@@ -152,11 +154,20 @@ class ReadOperations(Connected):
         """The failed attempts of one job, oldest first."""
         return [VIEWS.attempt(row) for row in self._select(_ATTEMPTS, {"id": job_id})]
 
-    def list_audit(self, target: str | None = None, limit: int = 50, after: int | None = None) -> list[AuditEntry]:
+    def list_audit(
+        self,
+        target: str | None = None,
+        limit: int = 50,
+        after: int | None = None,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditEntry]:
         """Audit rows, newest first."""
-        key = {"target": target, "after": after, "limit": max(1, min(limit, MAX_PAGE))}
-        rows = self._select(_AUDIT["all" if target is None else "target"], key)
-        return [VIEWS.audit_entry(row) for row in rows]
+        one = {"target": target, "actor": actor, "action": action}
+        name = next((name for name, value in one.items() if value), "all")
+        key = {**one, "after": after or _BEHIND_ALL, "limit": max(1, min(limit, MAX_PAGE))}
+        return [VIEWS.audit_entry(row) for row in self._select(_AUDIT[name], key)]
 
     def list_buckets(self, queue: str | None, since_ms: int) -> list[Bucket]:
         """Outcome counters of the last `since_ms` milliseconds."""

@@ -82,7 +82,7 @@ PROCEDURES: dict[str, dict[str, Type]] = {
     "ListPriorities": {"Queue": NAME},
     "ListWorkers": {"Ended": BIT},
     "ListAttempts": {"JobId": ID},
-    "ListAudit": {"Target": NAME, "Limit": INT, "After": BIGINT},
+    "ListAudit": {"Target": NAME, "Limit": INT, "After": BIGINT, "Actor": text(100), "Action": ascii_text(50)},
     "ListBuckets": {"Queue": NAME, "SinceMs": BIGINT},
     "ClaimRuns": {"WorkerId": ID, "Mapped": text(33), "Claims": DOCUMENT},
     "RenewClaims": {"Mapped": text(33), "Claims": DOCUMENT},
@@ -106,7 +106,8 @@ PROCEDURES: dict[str, dict[str, Type]] = {
         "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,
     },
     "DrainWorker": {"WorkerId": ID, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY},
-    "ReadChanges": {"Jobs": DOCUMENT},
+    "ReadChanges": {"Jobs": DOCUMENT, "SignedOutSince": INT},
+    "SignOut": {"SessionId": ascii_text(64), "RemainingMs": BIGINT},
     "ReadSeries": {"Queue": NAME, "StepSeconds": INT, "Steps": INT},
     "ListFamilies": {"Queue": NAME, "Limit": INT},
     "BrowseJobs": {
@@ -122,6 +123,9 @@ PROCEDURES: dict[str, dict[str, Type]] = {
     "ReportCircuits": {"WorkerId": ID, "Mapped": text(33), "Circuits": DOCUMENT},
     "ReadCircuitOrders": {},
     "ListCircuits": {},
+    "ListCircuitEvents": {
+        "TypeKey": NAME, "Limit": INT, "AfterMs": BIGINT, "AfterId": BIGINT, "SinceMs": BIGINT, "Tries": BIT,
+    },
     "ForceCircuit": {
         "TypeKey": NAME, "Forced": INT, "Actor": text(100), "Reason": text(1000), "RequestId": ID_OR_EMPTY,
     },

@@ -1,12 +1,21 @@
-"""Circuits: ReportCircuits, ReadCircuitOrders, ListCircuits, ForceCircuit."""
+"""Circuits: ReportCircuits, ReadCircuitOrders, ListCircuits, ListCircuitEvents, ForceCircuit."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from chokaq.lifecycle.circuit import Forced
-from chokaq.store.circuits import CircuitChange, CircuitList, CircuitOrder, CircuitOrders
+from chokaq.store.circuits import (
+    MAX_EVENTS,
+    CircuitChange,
+    CircuitEvent,
+    CircuitList,
+    CircuitOrder,
+    CircuitOrders,
+    EventPlace,
+)
 from chokaq.store.names import check_name, check_text
 from chokaq.store.records import Registration
+from chokaq.store.repairs import since_1970
 from chokaq.store.sqlserver import documents
 from chokaq.store.sqlserver.calling import Calling
 from chokaq.store.sqlserver.views import VIEWS
@@ -33,6 +42,28 @@ class CircuitOperations(Calling):
         return CircuitList(
             [VIEWS.circuit(row, row[8]) for row in circuits], [VIEWS.circuit_order(row) for row in orders]
         )
+
+    def list_circuit_events(
+        self,
+        type_key: str,
+        limit: int = 50,
+        after: EventPlace | None = None,
+        *,
+        since_ms: int | None = None,
+        tries: bool = True,
+    ) -> list[CircuitEvent]:
+        """What the circuits of a type did and what was ordered about it, newest first."""
+        check_name("type key", type_key)
+        [rows] = self._call(
+            "ListCircuitEvents",
+            type_key.lower(),
+            max(1, min(limit, MAX_EVENTS)),
+            0 if after is None else since_1970("after", after.at),
+            0 if after is None else after.id,
+            -1 if since_ms is None else since_ms,
+            tries,
+        )
+        return [VIEWS.circuit_event(row) for row in rows]
 
     def force_circuit(
         self, type_key: str, forced: Forced, actor: str, reason: str | None = None, *, request: str | None = None

@@ -1,4 +1,4 @@
-"""What The Deck asks: ReadChanges, ReadSeries, BrowseJobs, ListFamilies."""
+"""What The Deck asks: ReadChanges, ReadSeries, BrowseJobs, ListFamilies; and SignOut."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -6,6 +6,7 @@ from typing import Any
 
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.store.looking import (
+    LONGEST_SESSION_MS,
     MAX_WATCHED,
     Browse,
     BrowsePage,
@@ -16,6 +17,7 @@ from chokaq.store.looking import (
     Series,
     SeriesRow,
     Watched,
+    check_session,
 )
 from chokaq.store.records import JobView
 from chokaq.store.repairs import needle
@@ -32,10 +34,11 @@ _MILLISECOND = timedelta(milliseconds=1)
 class LookingOperations(Calling):
     """See `chokaq.store.looking.LookingSession`."""
 
-    def read_changes(self, watched: Sequence[str] = ()) -> Changes:
+    def read_changes(self, watched: Sequence[str] = (), signed_out_since: int | None = None) -> Changes:
         """Marks of everything that can change, and the jobs looked at."""
         ids = documents.ids(list(dict.fromkeys(watched))[:MAX_WATCHED])
-        [marks], newest, buckets, leases, found = self._call("ReadChanges", ids)
+        since = -1 if signed_out_since is None else signed_out_since
+        [marks], newest, buckets, leases, found, *signed_out = self._call("ReadChanges", ids, since)
         now, audit, order, told, failures, changed, live, draining, beat = marks
         return Changes(
             now=aware(now),
@@ -47,7 +50,12 @@ class LookingOperations(Calling):
             buckets=[BucketMark(second, queue, outcome, int(count)) for second, queue, outcome, count in buckets],
             leases={queue: int(count) for queue, count in leases},
             watched=[_watched(row) for row in found],
+            signed_out={name: int(remaining) for rows in signed_out for name, remaining in rows},
         )
+
+    def sign_out(self, session: str, remaining_ms: int) -> None:
+        """End a session of The Deck for all of its processes."""
+        self._call("SignOut", check_session(session), max(0, min(remaining_ms, LONGEST_SESSION_MS)))
 
     def read_series(self, queue: str | None, step_seconds: int, steps: int) -> Series:
         """Outcome counters in steps, summed over slots."""

@@ -106,10 +106,19 @@ class OperatorOperations(Calling):
             return []
         return [views.VIEWS.attempt(row) for row in self._call("ListAttempts", job_id)[0]]
 
-    def list_audit(self, target: str | None = None, limit: int = 50, after: int | None = None) -> list[AuditEntry]:
+    def list_audit(
+        self,
+        target: str | None = None,
+        limit: int = 50,
+        after: int | None = None,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+    ) -> list[AuditEntry]:
         """Audit rows, newest first."""
         limit = max(1, min(limit, MAX_PAGE))
-        return [views.VIEWS.audit_entry(row) for row in self._call("ListAudit", target or "", limit, after or 0)[0]]
+        [rows] = self._call("ListAudit", target or "", limit, after or 0, actor or "", action or "")
+        return [views.VIEWS.audit_entry(row) for row in rows]
 
     def list_buckets(self, queue: str | None, since_ms: int) -> list[Bucket]:
         """Outcome counters of the last `since_ms` milliseconds."""

@@ -37,7 +37,8 @@ _PLAUSIBLE: dict[str, Any] = {
 _COLUMNS = {
     "JobKeys": "IdempotencyKey", "CancelRequests": "JobId", "JobNotes": "JobId", "JobAttempts": "JobId", "AuditLog": "Actor",
     "MetricBuckets": "Queue", "QueueTotals": "Queue", "RunClaims": "ClaimKey", "Workers": "WorkerId", "Queues": "Name",
-    "Leadership": "Role", "Circuits": "TypeKey", "CircuitOrders": "TypeKey", "SchemaMigrations": "Name", "SchemaObjects": "Name",
+    "Leadership": "Role", "Circuits": "TypeKey", "CircuitOrders": "TypeKey",
+    "CircuitEvents": "TypeKey", "SignOuts": "SessionId", "SchemaMigrations": "Name", "SchemaObjects": "Name",
 }  # fmt: skip
 """A column of text of each table; Id of the pillars."""
 
