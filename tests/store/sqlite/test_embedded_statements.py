@@ -71,3 +71,20 @@ def test_a_statement_outside_a_heading_or_a_name_twice_is_an_error(monkeypatch: 
         monkeypatch.setattr(sqlfiles, "read", lambda kind, name, text=text: text)
         with pytest.raises(ValueError, match=message):
             load("Wrong")
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "index"),
+    [
+        ("ListAudit", "target", "IX_AuditLog_Target (Target=? AND AuditId<?)"),
+        ("ListAudit", "actor", "IX_AuditLog_Actor (Actor=? AND AuditId<?)"),
+        ("ListAudit", "action", "IX_AuditLog_Action (Action=? AND AuditId<?)"),
+        ("ListAudit", "all", "INTEGER PRIMARY KEY (rowid<?)"),
+        ("ListCircuitEvents", "list", "IX_CircuitEvents_Type (TypeKey=? AND AtUtc>? AND AtUtc<?)"),
+        ("ReadChanges", "signed_out", "IX_SignOuts_Ended (EndedAtUtc>?)"),
+    ],
+)
+def test_a_page_is_a_walk_down_its_index(built: sqlite3.Connection, operation: str, name: str, index: str) -> None:
+    steps = plan(built, load(operation)[name])
+    assert any(index in step for step in steps), steps
+    assert not any("TEMP B-TREE" in step for step in steps)
