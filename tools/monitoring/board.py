@@ -1,13 +1,19 @@
-"""The whole dashboard: its variables, and its rows laid out on Grafana's grid of 24 columns."""
+"""Grafana's dashboard: its variables, and its rows laid out on Grafana's grid of 24 columns."""
 
+import json
 from typing import Any
 
-from tools.dashboard.panels import SOURCE, Panel
-from tools.dashboard.rows import ROWS
+from tools.monitoring.panels import SOURCE, Panel
+from tools.monitoring.rows import ROWS
 
 WIDTH = 24
 SCHEMA = 39
 """Grafana 10.4 and 11; later versions bring it up to theirs when it is imported."""
+
+
+def text() -> str:
+    """What the file has to hold."""
+    return json.dumps(dashboard(), indent=2, ensure_ascii=False) + "\n"
 
 
 def dashboard() -> dict[str, Any]:
@@ -78,7 +84,6 @@ def _labels(name: str, label: str, query: str) -> dict[str, Any]:
         "label": label,
         "type": "query",
         "datasource": SOURCE,
-        "definition": query,
         "query": {"query": query, "refId": "StandardVariableQuery"},
         "allValue": ".*",
         "current": {"selected": True, "text": ["All"], "value": ["$__all"]},

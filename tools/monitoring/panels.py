@@ -25,7 +25,7 @@ def stat(title: str, about: str, query: str, *, unit: str, steps: Steps = ((None
         title,
         about,
         [_target("A", query, "", instant=True)],
-        defaults={"unit": unit, "decimals": decimals, "thresholds": _thresholds(steps), "noValue": "–"},
+        defaults={"unit": unit, "decimals": decimals, "thresholds": _thresholds(steps), "noValue": "no data"},
         options={
             "colorMode": "value",
             "graphMode": "none",
@@ -38,7 +38,13 @@ def stat(title: str, about: str, query: str, *, unit: str, steps: Steps = ((None
 
 
 def lines(
-    title: str, about: str, *queries: Query, unit: str, stacked: bool = False, steps: Steps = (), decimals: int | None = None
+    title: str,
+    about: str,
+    *queries: Query,
+    unit: str,
+    stacked: bool = False,
+    steps: Steps = (),
+    decimals: int | None = None,
 ) -> Panel:
     """Lines over time; `steps`: limits drawn as dashed lines."""
     custom: dict[str, Any] = {
@@ -67,7 +73,12 @@ def lines(
         [_target(_letter(at), query, name) for at, (query, name) in enumerate(queries)],
         defaults=defaults,
         options={
-            "legend": {"displayMode": "table", "placement": "bottom", "showLegend": True, "calcs": ["lastNotNull", "max"]},
+            "legend": {
+                "displayMode": "table",
+                "placement": "bottom",
+                "showLegend": True,
+                "calcs": ["lastNotNull", "max"],
+            },
             "tooltip": {"mode": "multi", "sort": "desc"},
         },
     )
@@ -85,7 +96,14 @@ def heat(title: str, about: str, query: str, *, unit: str) -> Panel:
         options={
             "calculate": False,
             "cellGap": 1,
-            "color": {"mode": "scheme", "scheme": "Oranges", "steps": 64, "exponent": 0.5, "fill": "dark-orange", "reverse": False},
+            "color": {
+                "mode": "scheme",
+                "scheme": "Oranges",
+                "steps": 64,
+                "exponent": 0.5,
+                "fill": "dark-orange",
+                "reverse": False,
+            },
             "yAxis": {"axisPlacement": "left", "unit": unit, "reverse": False},
             "rowsFrame": {"layout": "auto"},
             "legend": {"show": True},
@@ -118,7 +136,11 @@ def table(
         about,
         targets,
         defaults={"custom": {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False}},
-        options={"showHeader": True, "cellHeight": "sm", "footer": {"show": False, "reducer": ["sum"], "countRows": False, "fields": ""}},
+        options={
+            "showHeader": True,
+            "cellHeight": "sm",
+            "footer": {"show": False, "reducer": ["sum"], "countRows": False, "fields": ""},
+        },
     )
     made["fieldConfig"]["overrides"] = overrides
     made["transformations"] = [
@@ -128,9 +150,7 @@ def table(
     return made
 
 
-def _panel(
-    kind: str, title: str, about: str, targets: Iterable[Panel], *, defaults: Panel, options: Panel
-) -> Panel:
+def _panel(kind: str, title: str, about: str, targets: Iterable[Panel], *, defaults: Panel, options: Panel) -> Panel:
     return {
         "type": kind,
         "title": title,
@@ -143,7 +163,13 @@ def _panel(
 
 
 def _target(letter: str, query: str, name: str, *, instant: bool = False) -> Panel:
-    made: Panel = {"refId": letter, "datasource": SOURCE, "editorMode": "code", "expr": query, "legendFormat": name or "__auto"}
+    made: Panel = {
+        "refId": letter,
+        "datasource": SOURCE,
+        "editorMode": "code",
+        "expr": query,
+        "legendFormat": name or "__auto",
+    }
     return made | ({"instant": True, "range": False} if instant else {"instant": False, "range": True})
 
 
