@@ -81,11 +81,7 @@ def test_the_time_an_alert_takes_is_seen(alert: Alert) -> None:
 
 
 def test_the_series_of_the_cases_are_such_as_are_exported() -> None:
-    known = (
-        exported()
-        | dict(FOREIGN)
-        | {name: frozenset({"queue"}) for name in LIMITS}
-    )
+    known = exported() | dict(FOREIGN) | {name: frozenset({"queue"}) for name in LIMITS}
     for _, _, case in cases():
         for series in case["input_series"]:
             match = SERIES.match(series["series"])

@@ -75,7 +75,7 @@ def test_an_alert_says_what_is_wrong_where_how_urgent_it_is_and_what_to_do(alert
     assert set(alert.labels) == {"severity"}
     assert alert.severity in {"critical", "warning", "info"}
     assert set(alert.annotations) == {"summary", "description", "runbook_url"}
-    assert len(alert.annotations["summary"]) <= 110
+    assert len(alert.annotations["summary"]) <= 120
     assert not alert.annotations["summary"].endswith(".")
     assert alert.annotations["description"].endswith((".", "?"))
     if "queue" in series().labels(alert.expr).always:

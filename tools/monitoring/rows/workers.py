@@ -85,8 +85,8 @@ WORKERS = (
         8,
         lines(
             "Who leads",
-            "The worker whose maintenance process leads the fleet.",
-            (f"chokaq_leader{{{JOB}}} > 0", "{{instance}}"),
+            "The worker whose maintenance process leads the fleet, for each database.",
+            (f"chokaq_leader{{{JOB}}} > 0", "{{database}}: {{instance}}"),
             unit="none",
         ),
     ),
