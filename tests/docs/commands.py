@@ -18,9 +18,9 @@ from tests.docs.blocks import ROOT, Block
 from tests.docs.place import Failed
 
 OTHERS = {
-    ".", "cat", "cd", "cp", "createdb", "curl", "docker", "echo", "export", "git", "helm", "install", "journalctl", "kill",
-    "kubectl", "loginctl", "ls", "mkdir", "openssl", "pgrep", "promtool", "psql", "pytest-benchmark", "ps", "rm", "sqlcmd",
-    "systemctl", "systemd-analyze", "systemd-creds", "systemd-run", "systemd-sysusers", "tar", "top", "true",
+    ".", "amtool", "cat", "cd", "cp", "createdb", "curl", "docker", "echo", "export", "git", "helm", "install", "journalctl",
+    "kill", "kubectl", "loginctl", "ls", "mkdir", "openssl", "pgrep", "promtool", "psql", "pytest-benchmark", "ps", "rm", "sed",
+    "sqlcmd", "systemctl", "systemd-analyze", "systemd-creds", "systemd-run", "systemd-sysusers", "tar", "top", "true",
     "useradd",
 }  # fmt: skip
 """Programs that are not ours: their lines are read by the shell's own parser, and no further."""
