@@ -23,6 +23,8 @@ GRANT EXECUTE ON chokaq.ArchiveFailed TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ReleaseJobs TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ListQueues TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ListWorkers TO chokaq_worker;
+GRANT EXECUTE ON chokaq.ListAudit TO chokaq_worker;
+GRANT EXECUTE ON chokaq.BrowseJobs TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ListPriorities TO chokaq_worker;
 GRANT EXECUTE ON chokaq.TakeLeadership TO chokaq_worker;
 GRANT EXECUTE ON chokaq.ListHotQueues TO chokaq_worker;

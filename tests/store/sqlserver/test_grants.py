@@ -13,6 +13,8 @@ from tests.support.matrix import ROLES, documented, granted
 PACKAGE = Path(chokaq.__file__).parent
 WORKER_CODE = ("worker", "maintenance", "supervisor")
 CLIENT_CODE = ("app.py", "store/client.py", "store/client_thread.py")
+HARMLESS = {"SignOut"}
+"""Who has signed in to The Deck as a viewer may also sign out."""
 _CALL = re.compile(r"\b\w*session\.([a-z_]+)\(")
 
 
@@ -39,7 +41,7 @@ def test_a_client_may_execute_six_procedures() -> None:
 
 
 def test_a_reader_may_execute_what_changes_nothing() -> None:
-    for name in (name for name, roles in granted().items() if "reader" in roles):
+    for name in (name for name, roles in granted().items() if "reader" in roles and name not in HARMLESS):
         text = re.sub(r"--[^\n]*|'[^']*'", "", sqlfiles.read("procedures", name))
         assert not re.search(r"\b(UPDATE|DELETE FROM|INSERT INTO|MERGE)\s+chokaq\.", text), f"{name} writes"
 
