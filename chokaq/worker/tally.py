@@ -4,6 +4,7 @@ Cells are resolved once per job type. A job costs a few memory stores: one per f
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -26,7 +27,6 @@ PROCEDURES = {
     Operation.RELEASE: "ReleaseJobs",
 }
 _APPLIED = Answer.APPLIED
-_SUCCEED = Operation.SUCCEED
 _ENDED = {
     Answer.CANCELLED: FailureReason.CANCELLED,
     Answer.EXPIRED: FailureReason.RETRY_LIFETIME_EXPIRED,
@@ -85,28 +85,40 @@ class Tally:
     def claimed(self, claims: Sequence[Claim]) -> None:
         """Freshly claimed jobs have come in."""
         now = self._clock.read([claim.job for claim in claims])
-        observe = self._pickup.observe
         for claim in claims:
-            claim.waited = waited = max(0.0, (now - claim.job.due_at).total_seconds())
-            observe(waited)
+            job = claim.job
+            if job.due_at == job.created_at:
+                # Never put off: its age counts from there.
+                claim.waited = job.age_ms / 1000
+            else:
+                claim.waited = max(0.0, (now - job.due_at).total_seconds())
+        self._pickup.observe_all([claim.waited for claim in claims])
 
     def answered(self, operation: Operation, claims: Sequence[Claim], answers: Sequence[Answer | None]) -> None:
         """The store has answered the transitions of a set."""
         if operation is Operation.START and Answer.STALE not in answers:
             return
         now = time.monotonic()
-        delay = self._delay.observe
+        self._delay.observe_all(
+            [
+                now - claim.ended_at
+                for claim, answer in zip(claims, answers, strict=True)
+                if claim.ended_at and answer is not None
+            ]
+        )
+        if operation is Operation.SUCCEED:
+            applied = [claim.figures for claim, answer in zip(claims, answers, strict=True) if answer is _APPLIED]
+            for figures, count in Counter(applied).items():
+                if figures is not None:
+                    figures.completed.add(count)
+            if len(applied) == len(claims):
+                return
         for claim, answer in zip(claims, answers, strict=True):
             figures = claim.figures
             if answer is None or figures is None:
                 continue
-            if claim.ended_at:
-                delay(now - claim.ended_at)
             if answer is _APPLIED:
-                if operation is _SUCCEED:
-                    figures.completed.add()
-                else:
-                    self._moved(figures, operation, claim)
+                self._moved(figures, operation, claim)
             elif answer is Answer.STALE:
                 figures.count("chokaq_jobs_state_transition_conflicts_total", PROCEDURES[operation])
                 self.lost(claim)

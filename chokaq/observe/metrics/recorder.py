@@ -7,6 +7,7 @@ called from any, and must not be used for what another thread holds a cell of.
 import math
 import threading
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import TypeVar
 
 import structlog
@@ -69,6 +70,13 @@ class Histogram:
         view = self._view
         view[self._at + bisect_left(self._bounds, value)] += 1.0
         view[self._sum] += value
+
+    def observe_all(self, values: Sequence[float]) -> None:
+        """Count many, for less."""
+        view, at, bounds = self._view, self._at, self._bounds
+        for value in values:
+            view[at + bisect_left(bounds, value)] += 1.0
+        view[self._sum] += sum(values)
 
 
 _Made = TypeVar("_Made", Counter, Gauge, Histogram)
