@@ -132,6 +132,7 @@ EVENTS: dict[str, Event] = {
     "metrics_without_capacity": Event(1183, "warning", "The leader cannot read how many handlers the fleet has."),
     "metrics_without_operators": Event(1184, "warning", "The leader cannot read what operators did to jobs."),
     "metrics_without_types": Event(1185, "warning", "Rescued jobs are counted without their types."),
+    "metrics_need_restart": Event(1186, "warning", "A reload cannot switch metrics on or off, nor move their folder."),
     # 2000: jobs, as the store has answered
     "cancellation_requested": Event(2000, "info", "A worker has been told to cancel a job it holds."),
     "circuit_rejected": Event(2001, "debug", "A job went back, uncharged: the circuit of its type is open."),

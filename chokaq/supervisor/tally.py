@@ -4,14 +4,18 @@ import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
+import structlog
+
 from chokaq.config.settings import Settings
 from chokaq.lifecycle.states import DeathCause
-from chokaq.observe.metrics import begin_process, begin_run, end_run
+from chokaq.observe.metrics import MetricsSettings, begin_process, begin_run, end_run
 from chokaq.observe.metrics.recorder import Gauge, Recorder
 from chokaq.observe.metrics.run import RunDirectory
 from chokaq.supervisor.children import Child
 from chokaq.supervisor.reaper import Exit
 from chokaq.worker.status import ExitCode
+
+log = structlog.get_logger("chokaq")
 
 DRAINED = ("recycle", "reload", "rolling_restart")
 """Why the supervisor itself has a child replaced."""
@@ -23,10 +27,12 @@ class SupervisorTally:
     def __init__(self) -> None:
         self._run: RunDirectory | None = None
         self._recorder: Recorder | None = None
+        self._settings = MetricsSettings()
         self._shown: dict[str, tuple[Gauge, Gauge]] = {}
 
     def begin(self, settings: Settings) -> None:
         """Make the run directory; before the first fork."""
+        self._settings = settings.metrics
         self._run = begin_run(settings.metrics)
         self._recorder = begin_process()
         if self._recorder is not None:
@@ -34,9 +40,15 @@ class SupervisorTally:
             self._recorder.gauge("chokaq_build_info", *build_info(settings)).set(1)
 
     def reload(self, settings: Settings) -> None:
-        """New budgets hold for the processes forked from now on."""
+        """New budgets hold for the processes forked from now on; whether and where to count was decided at the start."""
+        new, old = settings.metrics, self._settings
+        if (new.enabled, new.directory) != (old.enabled, old.directory):
+            log.warning(
+                "metrics_need_restart", problem="metrics.enabled and metrics.directory are read when the worker starts"
+            )
+        self._settings = new
         if self._run is not None:
-            self._run.settings = settings.metrics
+            self._run.settings = new
 
     def state(self, children: Mapping[str, tuple[int, int]], *, ready: bool) -> None:
         """Several times a second. `children`: by queue, how many are wanted and how many of them are ready."""
@@ -60,7 +72,7 @@ class SupervisorTally:
             self._recorder.add("chokaq_child_restarts_total", queue, cause)
 
     def service_restarts(self, process: str, cause: str) -> None:
-        """The maintenance or the web process has ended and is replaced."""
+        """One that is no child of a queue (maintenance, web, probes) has ended and is replaced."""
         if self._recorder is not None:
             self._recorder.add("chokaq_service_restarts_total", process, cause)
 

@@ -5,7 +5,9 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from chokaq.config.settings import Settings
 from chokaq.lifecycle.states import DeathCause, JobStatus
@@ -95,6 +97,20 @@ def test_new_budgets_hold_for_those_forked_from_now_on(tally: SupervisorTally, t
     tally.reload(Settings(metrics=MetricsSettings(max_types=7, directory=str(tmp_path))))
     assert tally._run is not None
     assert tally._run.settings.max_types == 7
+
+
+def test_a_reload_that_would_switch_metrics_off_or_move_them_says_that_it_takes_a_restart(
+    tally: SupervisorTally, tmp_path: Path
+) -> None:
+    same = MetricsSettings(directory=str(tmp_path))
+    with capture_logs() as logs:
+        tally.reload(Settings(metrics=same))
+        assert logs == []
+        tally.reload(Settings(metrics=msgspec.structs.replace(same, enabled=False)))
+        tally.reload(Settings(metrics=msgspec.structs.replace(same, enabled=False)))
+    assert [(log["event"], log["log_level"]) for log in logs] == [("metrics_need_restart", "warning")]
+    tally.child_restarts("q", "crash")
+    assert of(figures(), "child_restarts", "q", "crash") == 1
 
 
 def test_switched_off_nothing_is_made_and_nothing_fails(tmp_path: Path) -> None:

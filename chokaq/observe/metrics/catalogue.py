@@ -265,7 +265,7 @@ CATALOGUE: Final[tuple[Instrument, ...]] = (
     ),
     _counter(
         "chokaq_service_restarts_total", "processes", ("process", "cause"), _SUPERVISOR,
-        "The same of the other processes of a worker (maintenance, web); cause: crash, stall, boot, exit or reload.",
+        "The same of the other processes of a worker (maintenance, web, probes); cause: crash, stall, boot, exit or reload.",
     ),
     _gauge(
         "chokaq_build_info", "", ("version", "python", "store"), _SUPERVISOR,
