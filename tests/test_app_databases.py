@@ -202,6 +202,35 @@ async def test_a_failure_in_the_middle_says_what_was_accepted(
     assert caught.value.__notes__[1] == "the database archive, with 2 jobs, failed too: archive is away"
 
 
+class Sink:
+    """Remembers what was counted."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[str, ...], float] = {}
+
+    def add(self, name: str, *values: str, amount: float = 1.0) -> None:
+        self.counts[name, *values] = self.counts.get((name, *values), 0.0) + amount
+
+    def observe(self, name: str, *values: str, value: float) -> None:
+        assert value >= 0
+
+
+@pytest.mark.parametrize("sync", [True, False])
+async def test_what_one_has_accepted_is_counted_as_created_and_the_rest_as_refused(
+    app: ChokaQ, half: set[str], sync: bool
+) -> None:
+    half.add("main")
+    sink = Sink()
+    app.count_with(sink)
+    jobs = [Mail("a"), Report(1), Report(2)]
+    with pytest.raises(StoreUnavailable):
+        app.enqueue_many_sync(jobs) if sync else await app.enqueue_many(jobs)
+    assert sink.counts == {
+        ("chokaq_jobs_enqueued_total", "reports", "report.v1"): 2,
+        ("chokaq_jobs_refused_total", "emails", "mail.v1", "chokaq.store.errors.StoreUnavailable"): 1,
+    }
+
+
 async def test_there_is_no_such_job_is_never_said_while_one_has_not_answered(app: ChokaQ, half: set[str]) -> None:
     half.add("archive")
     with pytest.raises(StoreUnavailable) as caught:

@@ -4,6 +4,7 @@ The supervisor makes the run directory before it forks; its children inherit it,
 below the worker (errors of the store) finds its recorder here.
 """
 
+import os
 from pathlib import Path
 
 import structlog
@@ -53,6 +54,17 @@ def end_run() -> None:
     _forget()
     if run is not None:
         run.remove()
+
+
+def _forked() -> None:
+    """In a fresh child: what the parent counts with is the parent's, until `begin_process` makes a file of its own."""
+    if _Here.recorder is not None:
+        if sql.sink is _Here.recorder:
+            sql.sink = None
+        _Here.recorder = None
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _forget() -> None:

@@ -108,14 +108,16 @@ class Recorder:
         return self._resolve(Histogram, name, values)
 
     def add(self, name: str, *values: str, amount: float = 1.0) -> None:
-        """Count, from any thread."""
-        with self._lock:
-            self.counter(name, *values).add(amount)
+        """Count, from any thread. In a forked copy of the process nothing is counted: its lock may be held there for ever."""
+        if self._file.is_ours:
+            with self._lock:
+                self.counter(name, *values).add(amount)
 
     def observe(self, name: str, *values: str, value: float) -> None:
-        """Count one value of a histogram, from any thread."""
-        with self._lock:
-            self.histogram(name, *values).observe(value)
+        """Count one value of a histogram, from any thread; see `add`."""
+        if self._file.is_ours:
+            with self._lock:
+                self.histogram(name, *values).observe(value)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────────────────────────────
     def _resolve(self, kind: type[_Made], name: str, values: Labels) -> _Made:
@@ -141,12 +143,13 @@ class Recorder:
 
     def _cells(self, key: Key, count: int) -> Cells:
         try:
-            return self._file.add(key, count)
+            if self._file.is_ours:
+                return self._file.add(key, count)
         except OSError as error:
             if not self._full:
                 self._full = True
                 _log.warning("metrics_file_full", file=str(self._file.path), error=str(error))
-            return Cells(memoryview(bytearray(8 * count)).cast("d"), 0)
+        return Cells(memoryview(bytearray(8 * count)).cast("d"), 0)
 
     def _spent(self, label: str) -> None:
         self.counter(_OVERFLOWS, label).add()

@@ -43,10 +43,16 @@ class ValueFile:
     def __init__(self, path: Path) -> None:
         """Make the file, for this user only. Raises OSError, FileExistsError included."""
         self.path = path
+        self._pid = os.getpid()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._size = self._used = 0
         self._grow(_FIRST_SIZE)
         self._use(_HEADER.size)
+
+    @property
+    def is_ours(self) -> bool:
+        """False in a process that was forked from the one that made it: two that add entries would overwrite each other's."""
+        return os.getpid() == self._pid
 
     def add(self, key: Key, count: int) -> Cells:
         """A new entry of `count` numbers, all 0. Raises OSError when the file cannot grow."""

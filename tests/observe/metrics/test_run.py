@@ -230,6 +230,33 @@ def test_a_forked_process_has_a_file_of_its_own_and_deletes_nothing(tmp_path: Pa
     assert sql.sink is None
 
 
+def test_what_a_forked_process_does_before_it_has_a_file_of_its_own_is_not_written_into_its_parents(
+    tmp_path: Path,
+) -> None:
+    run = process.begin_run(MetricsSettings(directory=str(tmp_path)))
+    assert run is not None
+    try:
+        mine = process.begin_process()
+        assert mine is not None
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                assert sql.sink is None
+                sql.failed("1205")
+                # Somebody in the child still holds the parent's: an application that its handler has forked.
+                mine.add("chokaq_jobs_enqueued_total", "q", "t")
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert sql.sink is mine
+        mine.counter(*COMPLETED).add()
+        assert merge(read_all(run.path)) == {COMPLETED: (1.0,)}
+    finally:
+        process.end_run()
+
+
 def test_without_a_folder_to_write_the_worker_goes_on_uncounted(tmp_path: Path) -> None:
     with capture_logs() as logs:
         assert process.begin_run(MetricsSettings(directory=str(tmp_path / "missing"))) is None
