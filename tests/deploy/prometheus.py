@@ -24,6 +24,7 @@ LIMITS = {"chokaq:lag_limit_seconds", "chokaq:run_limit_seconds"}
 PACKAGES = {
     "promtool": "prometheus",
     "prometheus": "prometheus",
+    "prometheus-alertmanager": "prometheus-alertmanager",
     "amtool": "prometheus-alertmanager",
     "prometheus-blackbox-exporter": "prometheus-blackbox-exporter",
 }
@@ -116,17 +117,21 @@ def sources() -> dict[str, set[str]]:
     return found
 
 
-def run(program: str, *arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run a program of Prometheus's, or leave the test out loudly; without it a run in CI fails."""
+def found(program: str) -> str:
+    """Where a program of Prometheus's is; without it the test is left out loudly, and fails in CI."""
     path = shutil.which(program)
     if path is None:
         text = f"{program} is not installed: apt-get install {PACKAGES[program]}"
         if os.environ.get("CI"):
             pytest.fail(f"{text} (.ci/run does)")
         pytest.skip(text)
-    return subprocess.run(
-        [path, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False, timeout=100
-    )
+    return path
+
+
+def run(program: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run one of them to its end, in the root of the source."""
+    command = [found(program), *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
 
 
 def missing() -> list[str]:

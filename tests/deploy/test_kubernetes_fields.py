@@ -2,8 +2,8 @@
 
 Nothing here downloads those definitions; what they allow is written down, for the parts that our objects use:
 
-* ServiceMonitor: monitoring.coreos.com/v1, prometheus-operator/prometheus-operator at 6adcebc (August 2026),
-  example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml.
+* ServiceMonitor and PrometheusRule: monitoring.coreos.com/v1, prometheus-operator/prometheus-operator at 6adcebc (August 2026),
+  example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml and …_prometheusrules.yaml.
 * ScaledObject and TriggerAuthentication: keda.sh/v1alpha1, kedacore/keda at 8b4f083 (August 2026), config/crd/bases/keda.sh_*.yaml.
   The mssql trigger's metadata: pkg/scalers/mssql_scaler.go, and kedacore/keda-docs, content/docs/2.18/scalers/mssql.md.
   `fallback.behavior` is there from KEDA 2.17 on.
@@ -51,6 +51,29 @@ SERVICE_MONITOR: dict[str, Any] = {
             "metricRelabelings": list,
         }
     ],
+}
+PROMETHEUS_RULE: dict[str, Any] = {
+    "groups": [
+        {
+            "name": str,
+            "interval": DURATION,
+            "query_offset": DURATION,
+            "limit": int,
+            "partial_response_strategy": str,
+            "labels": dict,
+            "rules": [
+                {
+                    "record": str,
+                    "alert": str,
+                    "expr": (str, int),
+                    "for": DURATION,
+                    "keep_firing_for": DURATION,
+                    "labels": dict,
+                    "annotations": dict,
+                }
+            ],
+        }
+    ]
 }
 SCALED_OBJECT: dict[str, Any] = {
     "scaleTargetRef": {"apiVersion": str, "kind": str, "name": str, "envSourceContainerName": str},
@@ -110,16 +133,19 @@ TRIGGER_AUTHENTICATION: dict[str, Any] = {
 }
 REQUIRED = {
     "ServiceMonitor": ("selector", "endpoints"),
+    "PrometheusRule": ("groups.name", "groups.rules.expr"),
     "ScaledObject": ("scaleTargetRef", "scaleTargetRef.name", "triggers", "triggers.type", "triggers.metadata"),
     "TriggerAuthentication": ("secretTargetRef.parameter", "secretTargetRef.name", "secretTargetRef.key"),
 }
 ALLOWED = {
     "ServiceMonitor": SERVICE_MONITOR,
+    "PrometheusRule": PROMETHEUS_RULE,
     "ScaledObject": SCALED_OBJECT,
     "TriggerAuthentication": TRIGGER_AUTHENTICATION,
 }
 VERSIONS = {
     "ServiceMonitor": "monitoring.coreos.com/v1",
+    "PrometheusRule": "monitoring.coreos.com/v1",
     "ScaledObject": "keda.sh/v1alpha1",
     "TriggerAuthentication": "keda.sh/v1alpha1",
 }
@@ -164,7 +190,7 @@ def test_objects_of_other_projects_have_their_published_fields(found: Object) ->
         assert has(found.spec, path), path
 
 
-def test_all_three_kinds_are_there_and_a_fault_would_be_found() -> None:
+def test_all_these_kinds_are_there_and_a_fault_would_be_found() -> None:
     assert {found.kind for found in of_kind(*ALLOWED)} == set(ALLOWED)
     wrong = {"endpoints": [{"port": "probes", "intervall": "15s", "interval": "soon", "honorLabels": 1}]}
     assert faults(wrong, SERVICE_MONITOR) == [
@@ -197,3 +223,5 @@ def test_prometheus_reads_the_workers_probe_port() -> None:
     assert service.name == "chokaq-worker"
     assert endpoint["port"] in {port["name"] for port in service.spec["ports"]}
     assert endpoint["path"] == "/metrics"
+    # The rules know a worker by a job that is called so.
+    assert service.data["metadata"]["labels"][monitor.spec["jobLabel"]] == "chokaq"

@@ -109,7 +109,7 @@ def test_a_generated_file_is_what_its_source_says(name: str) -> None:
 
 
 def test_the_operators_object_holds_every_rule() -> None:
-    made = document(FOLDER / "prometheusrule.yaml")
+    made = document(DEPLOY / "kubernetes" / "components" / "monitoring" / "prometheusrule.yaml")
     assert (made["apiVersion"], made["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
     assert made["spec"]["groups"] == [group for group in groups() if group["rules"]]
 

@@ -8,6 +8,6 @@ from tools.monitoring import board, operator
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 FILES: dict[str, Callable[[], str]] = {
     "grafana/chokaq.json": board.text,
-    "prometheus/prometheusrule.yaml": operator.text,
+    "kubernetes/components/monitoring/prometheusrule.yaml": operator.text,
 }
 """File name below deploy/ → what it has to hold."""
