@@ -1,4 +1,4 @@
-"""`chokaq circuits [list] | force`: the circuit breakers of the job types, over all workers."""
+"""`chokaq circuits [list] | history | force`: the circuit breakers of the job types, over all workers."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,10 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chokaq.cli.common import Common, who
-from chokaq.cli.options import ActorOption, ConfigOption, DatabaseOption, JsonOption, ReasonOption
+from chokaq.cli.options import (
+    ActorOption,
+    AfterOption,
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    LimitOption,
+    ReasonOption,
+)
+from chokaq.cli.reading import seconds
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from chokaq.operations.circuit_history import CircuitHistory
     from chokaq.operations.circuits import CircuitStatus
+
+TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="The job type's key.")]
 
 
 class Order(StrEnum):
@@ -28,6 +42,7 @@ def register(program: typer.Typer) -> None:
     )
     group.callback()(_alone)
     group.command("list")(list_)
+    group.command("history")(history)
     group.command("force")(force)
     program.add_typer(group, name="circuits")
 
@@ -71,9 +86,61 @@ def _tell_none(out: Any) -> None:
     out.print("Every circuit is closed: no live worker reports a failure, and no order stands.")
 
 
+def history(
+    ctx: typer.Context,
+    type_key: TypeArgument,
+    since: Annotated[str | None, typer.Option(help="Only the last 24h, 90m, ...; at most 7d.")] = None,
+    tries: Annotated[
+        bool, typer.Option("--tries", help="Also when open circuits tried a job, and were opened again.")
+    ] = False,
+    limit: LimitOption = 50,
+    after: AfterOption = None,
+    config: ConfigOption = None,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List what the circuits of a job type did within the last 7 days, and who ordered what about it, newest first."""
+    common = Common.of(ctx, config, database, as_json)
+    from chokaq.cli.output import console, print_json
+    from chokaq.operations.circuit_history import list_circuit_events
+
+    within = None if since is None else seconds("--since", since)
+    with common.databases() as databases:
+        session = databases.one("a history of circuits").session
+        found = list_circuit_events(session, type_key, limit, after, since=within, tries=tries)
+    if common.as_json:
+        print_json(found)
+    else:
+        _print_history(console(), found)
+
+
+def _print_history(out: "Console", found: "CircuitHistory") -> None:
+    from chokaq.cli.output import local, number, safe, table
+    from chokaq.cli.tables import print_more
+    from chokaq.operations.circuit_history import event_words
+
+    if not found.events:
+        out.print("Nothing of the kind: no circuit of this type was opened or closed, and nobody ordered anything.")
+        return
+    rows = [
+        (
+            local(event.at),
+            event_words(event),
+            safe(event.actor or event.host or "-"),
+            safe(event.worker_id[-8:] if event.worker_id else "-"),
+            safe(event.queue or "-"),
+            number(event.failures),
+            safe(event.reason or event.last_error or "-"),
+        )
+        for event in found.events
+    ]
+    out.print(table(("when", "what", "~who, where", "worker", "~queue", ">failures", "~error, why"), rows))
+    print_more(out, found.after)
+
+
 def force(
     ctx: typer.Context,
-    type_key: Annotated[str, typer.Argument(metavar="TYPE", help="The job type's key.")],
+    type_key: TypeArgument,
     order: Annotated[
         Order, typer.Argument(help="open: its jobs wait; closed: they run, whatever fails; clear: its own rule again.")
     ],

@@ -9,7 +9,7 @@ import ipaddress
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -32,6 +32,7 @@ COOKIE = "chokaq_deck"
 TOKEN_USER = "token"
 """The name its bearer has in the audit log."""
 KEPT_REFUSALS = 200
+CLOCKS_APART = 60.0
 
 
 class Refused(Exception):
@@ -58,7 +59,8 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Access:
-    """Decides who somebody is. Keeps no state that a replica would have to share, but for sessions that were signed out."""
+    """Decides who somebody is. Keeps no state that a replica would have to share, but for sessions that were signed out: those
+    are told by the database (`hear`)."""
 
     def __init__(self, settings: DeckSettings, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
@@ -108,6 +110,11 @@ class Access:
             return False
         return user.until <= self._clock() or user.session in self._ended
 
+    def check_session(self, user: User) -> None:
+        """Raises Refused when it has."""
+        if self.is_over(user):
+            raise Refused("sign in again: the session has ended")
+
     def _bearer(self, header: str, address: str) -> User:
         key = f"token from {address}"
         wait = self._throttle.wait(key)
@@ -148,8 +155,7 @@ class Access:
         if known is None:
             raise Refused("sign in again: this user is not known any more")
         user = User(name, Role(known.role), until, session)
-        if self.is_over(user):
-            raise Refused("sign in again: the session has ended")
+        self.check_session(user)
         return user
 
     # ── signing in and out ────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,12 +175,21 @@ class Access:
         return user, str(self._signer.dumps([user.name, user.until, user.session]))
 
     def sign_out(self, user: User) -> None:
-        """End a session in this process, its open pages included; the others forget it with the cookie."""
+        """End a session in this process, its open pages included."""
         if user.session is not None and user.until is not None:
-            now = self._clock()
-            self._ended = {session: until for session, until in self._ended.items() if until > now}
-            self._ended[user.session] = user.until
+            self._end({user.session: user.until})
             log.info("deck_signed_out", user=user.name)
+
+    def hear(self, signed_out: Mapping[str, int]) -> None:
+        """Sessions were ended, here or in another process. Each with the milliseconds it would still go on."""
+        if signed_out:
+            now = self._clock()
+            # A little longer: the clocks of two hosts differ.
+            self._end({session: now + ms / 1_000 + CLOCKS_APART for session, ms in signed_out.items()})
+
+    def _end(self, sessions: Mapping[str, float]) -> None:
+        now = self._clock()
+        self._ended = {session: until for session, until in self._ended.items() if until > now} | dict(sessions)
 
     # ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────
     def refuse(self, what: str, why: str, *, who: str = "", address: str = "") -> None:

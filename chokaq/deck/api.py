@@ -17,6 +17,7 @@ from chokaq.deck.api_actions import add_actions
 from chokaq.deck.desk import Desk
 from chokaq.deck.searching import search_of
 from chokaq.deck.users import Role
+from chokaq.operations.circuit_history import CircuitHistory
 from chokaq.operations.circuits import CircuitStatus
 from chokaq.operations.errors import NotAllowed, OperationError, UnknownJob
 from chokaq.operations.repair import Preview
@@ -60,6 +61,11 @@ def _add_reads(api: FastAPI, desk: Desk) -> None:
     async def queues() -> Response:
         """Every queue, by name."""
         return wire.answer(await reads.queues())
+
+    @api.get("/queues/priorities", responses=wire.returns(shown.PriorityRow, many=True), response_class=Response)
+    async def priorities(queue: Annotated[str, Query(max_length=255)]) -> Response:
+        """How many jobs of each priority of a queue are due, and how long the oldest has waited; the highest first."""
+        return wire.answer(await reads.priorities(queue))
 
     @api.get("/jobs", responses=wire.returns(shown.JobsPage), response_class=Response)
     async def jobs(
@@ -107,6 +113,21 @@ def _add_reads(api: FastAPI, desk: Desk) -> None:
     async def circuits() -> Response:
         """Every circuit that met a failure or an order, the open ones first."""
         return wire.answer(await reads.circuits())
+
+    @api.get("/circuits/events", responses=wire.returns(CircuitHistory), response_class=Response)
+    async def circuit_events(
+        type: Annotated[str, Query(max_length=255)],  # noqa: A002
+        tries: bool = False,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        after: Cursor = None,
+    ) -> Response:
+        """What the circuits of a job type did and what was ordered about it within the last 7 days, one page, newest first."""
+        return wire.answer(await reads.circuit_events(type, limit, after, tries=tries))
+
+    @api.get("/circuits/timeline", responses=wire.returns(shown.CircuitTimeline), response_class=Response)
+    async def circuit_timeline(type: Annotated[str, Query(max_length=255)]) -> Response:  # noqa: A002
+        """How many workers' circuits of a job type were not closed over the last 24 h."""
+        return wire.answer(await reads.circuit_timeline(type))
 
     @api.get("/audit", responses=wire.returns(shown.AuditPage), response_class=Response)
     async def audit(

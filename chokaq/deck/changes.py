@@ -49,6 +49,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
                 return self.circuits
             case topics.AUDIT:
                 return self.audit
+            case topics.NOTHING:
+                return False
             case "job":
                 return self.audit or topic.removeprefix("job:") in self.jobs
             case "list":

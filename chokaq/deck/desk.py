@@ -1,5 +1,6 @@
 """Everything one Deck holds."""
 
+import asyncio
 from collections.abc import Callable
 
 from chokaq.config.load import Loaded
@@ -9,6 +10,8 @@ from chokaq.deck.actions import Actions
 from chokaq.deck.lanes import Lanes
 from chokaq.deck.live import Live
 from chokaq.deck.reads import Reads
+from chokaq.deck.signouts import SignOuts
+from chokaq.deck.users import User
 from chokaq.operations.edits import PayloadCheck
 from chokaq.operations.errors import OperationError
 from chokaq.store.errors import StoreError
@@ -68,7 +71,8 @@ class Desk:
         self.desks.append(self)
         self._lanes = Lanes(store, LANES)
         self._watch = Lanes(store, 1, "deck-watch")
-        self.live = Live(self._watch)
+        self.live = Live(self._watch, signed_out=self.access.hear if self.access.has_users else None)
+        self._sign_outs = SignOuts(self._lanes, self.live)
         self.reads = Reads(
             loaded,
             self._lanes,
@@ -95,6 +99,18 @@ class Desk:
                     continue
                 return desk.name
         return None
+
+    # ── signing out: of all databases shown, whichever another process of The Deck looks at ───────────────────────────
+    async def sign_out(self, user: User) -> None:
+        """End a session, here at once and in every other process within a second or two. Never raises."""
+        self.access.sign_out(user)
+        if user.session is not None and user.until is not None:
+            session, until = user.session, user.until
+            await asyncio.gather(*(desk._sign_outs.tell(session, until) for desk in self.desks))
+
+    async def fresh(self) -> None:
+        """Know who has signed out up to a second ago, as far as the databases answer."""
+        await asyncio.gather(*(desk.live.fresh() for desk in self.desks))
 
     async def start(self) -> None:
         """Begin to ask what changed. In the event loop that serves."""

@@ -6,6 +6,7 @@ JSON under `/api`. Each one is logged and kept for the operators.
 
 import math
 import re
+from collections.abc import Awaitable, Callable
 from urllib.parse import quote, urlsplit
 
 import orjson
@@ -40,13 +41,22 @@ SIGN_IN, SIGN_OUT = "/login", "/logout"
 
 
 class Gate:
-    """ASGI middleware. `base`: the path The Deck is mounted at, without a slash at the end."""
+    """ASGI middleware. `base`: the path The Deck is mounted at, without a slash at the end; `fresh`: learns who signed out
+    elsewhere, asked before a session is let in."""
 
-    def __init__(self, app: ASGIApp, access: Access, settings: DeckSettings, base: str = "") -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        settings: DeckSettings,
+        base: str = "",
+        fresh: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._app = app
         self._access = access
         self._settings = settings
         self._base = base
+        self._fresh = fresh
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -63,6 +73,9 @@ class Gate:
                 return
             user = self._access.identify(request)
             self._check_sender(request, user)
+            if user.session is not None and self._fresh is not None:
+                await self._fresh()
+                self._access.check_session(user)
         except Refused as refused:
             await self._refuse(request, refused, receive, tell)
             return

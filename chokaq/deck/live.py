@@ -5,8 +5,9 @@ Each Deck process asks for itself, so any number of replicas works; it asks noth
 
 import asyncio
 import inspect
+import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +18,7 @@ from chokaq.deck.changes import TICKING, Difference, difference
 from chokaq.deck.lanes import Lanes
 from chokaq.observe.log import tell_repeats
 from chokaq.store.errors import StoreError, StoreRefused
-from chokaq.store.looking import MAX_WATCHED, Changes
+from chokaq.store.looking import EVER, MAX_WATCHED, Changes
 
 log = structlog.get_logger("chokaq")
 
@@ -26,6 +27,10 @@ Told = Callable[[], Awaitable[None] | None]
 
 INTERVAL = 1.0
 """Seconds between two questions."""
+PATIENCE = 1.0
+"""Seconds that a request waits for a question at most."""
+OVERLAP = 60
+"""Seconds of sign-outs that are read again: one may have been under way when it was asked last."""
 TICK = 5.0
 """Seconds after which what changes by itself is told without a change."""
 
@@ -88,15 +93,26 @@ class Live:
     """What changed, told to who looks."""
 
     def __init__(
-        self, lanes: Lanes, *, interval: float = INTERVAL, clock: Callable[[], float] = time.monotonic
+        self,
+        lanes: Lanes,
+        *,
+        signed_out: Callable[[Mapping[str, int]], None] | None = None,
+        interval: float = INTERVAL,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`lanes`: its own one, so that no slow read holds up the question."""
+        """`lanes`: its own one, so that no slow read holds up the question.
+
+        `signed_out`: told which sessions were ended, with the milliseconds they would still go on; None: that is not asked.
+        """
         self._lanes = lanes
         self._interval = interval
         self._clock = clock
         self._subscriptions: dict[int, Subscription] = {}
         self._somebody = asyncio.Event()
+        self._signed_out = signed_out
         self._task: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._begun = -math.inf
         self._before: Changes | None = None
         self._state = State()
         self._heard = datetime.now(UTC)
@@ -158,8 +174,9 @@ class Live:
 
     async def stop(self) -> None:
         """Ask no more."""
-        task, self._task = self._task, None
-        if task is not None:
+        tasks = [task for task in (self._task, self._asking) if task is not None]
+        self._task = self._asking = None
+        for task in tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
@@ -167,17 +184,45 @@ class Live:
     async def _run(self) -> None:
         while True:
             await self._somebody.wait()
-            begun = self._clock()
+            await asyncio.sleep(max(0.0, self._begun + self._interval - self._clock()))
             await self.look()
-            await asyncio.sleep(max(0.0, begun + self._interval - self._clock()))
 
     async def look(self) -> None:
-        """Ask once, and tell whom it concerns."""
+        """Ask once, and tell whom it concerns. Who wants it while it is asked waits for the same answer."""
+        await asyncio.shield(self._ask())
+
+    async def fresh(self) -> None:
+        """Know what changed a moment ago: asks unless that is known, never more than once a second.
+
+        While pages are open it is known. Waits for a second at most, and not at all while the database is away: then what was heard
+        before holds on.
+        """
+        now = self._clock()
+        known_for = 2 * self._interval if self._task is not None and self._somebody.is_set() else self._interval
+        if self._before is not None and now - self._heard_at < known_for:
+            return
+        if self._asking is None or self._asking.done():
+            if now - self._begun < self._interval:
+                return
+            self._ask()
+        if self._asking is not None and self._state.stale_since is None:
+            await asyncio.wait({self._asking}, timeout=PATIENCE)
+
+    def _ask(self) -> "asyncio.Task[None]":
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.get_running_loop().create_task(self._look())
+        return self._asking
+
+    async def _look(self) -> None:
         self.looks += 1
         tell_repeats()
+        self._begun = self._clock()
         watched = self._watched()
+        since = None
+        if self._signed_out is not None:
+            since = EVER if self._before is None else math.ceil(self._begun - self._heard_at) + OVERLAP
         try:
-            changes = await self._lanes.run(lambda session: session.read_changes(watched))
+            changes = await self._lanes.run(lambda session: session.read_changes(watched, since))
         except StoreError as error:
             self._lost(str(error))
             return
@@ -190,6 +235,8 @@ class Live:
     def _found(self, changes: Changes) -> None:
         before, self._before = self._before, changes
         self._heard, self._heard_at = datetime.now(UTC), self._clock()
+        if self._signed_out is not None:
+            self._signed_out(changes.signed_out)
         if self._state.stale_since is not None:
             log.info("deck_database_back", stale_since=self._state.stale_since.isoformat())
             self._state, before = State(), None

@@ -20,16 +20,20 @@ from chokaq.deck.shown import (
     AuditPage,
     Charts,
     Circuits,
+    CircuitTimeline,
     JobPage,
     JobsPage,
     Overview,
+    PriorityRow,
     QueueRow,
     Search,
     Setting,
     WorkerRow,
 )
+from chokaq.deck.timeline import read_events, timeline
 from chokaq.deck.trail import read_trail
-from chokaq.operations.circuits import list_circuits
+from chokaq.operations.circuit_history import CircuitHistory, list_circuit_events
+from chokaq.operations.circuits import check_type, list_circuits
 from chokaq.operations.errors import OperationError, UnknownJob
 from chokaq.operations.jobs import check_id
 from chokaq.operations.queues import check_queue
@@ -45,7 +49,7 @@ Answer = TypeVar("Answer")
 
 LARGE_COUNTS_KEPT = 5.0
 """Seconds for which counts above 10,000 serve."""
-KEPT_OVER_CHANGES = ("counts", "series")
+KEPT_OVER_CHANGES = ("counts", "priorities", "series")
 """What a change does not make old at once: it has its own time."""
 
 
@@ -95,6 +99,19 @@ class Reads:
         found, (queues, age_ms) = await self._board(), await self._queues()
         return board.queue_rows(found, queues, age_ms, self._settings)
 
+    async def priorities(self, queue: str) -> list[PriorityRow]:
+        """How many jobs of each priority of a queue are due, and how long the oldest has waited; the highest priority first."""
+        name = check_queue(queue)
+        queues, _ = await self._queues()
+        if all(known.name != name for known in queues):
+            raise OperationError(f"there is no queue {name!r} here")
+        found, _ = await self._shared.ask(
+            ("priorities", name),
+            lambda: self._run(lambda session: session.list_priorities(name)),
+            keep=lambda rows: LARGE_COUNTS_KEPT if sum(row.waiting for row in rows) > board.LARGE else 0.9,
+        )
+        return [PriorityRow(one, figures.lag_colour(one.oldest_due_ms, self._settings.deck)) for one in found]
+
     async def jobs(self, where: Search, limit: int = 50, after: str | None = None) -> JobsPage:
         """One page of a list; `limit`: 1 to 500."""
         return await self._ask(("jobs", where, limit, after), lambda session: read_page(session, where, limit, after))
@@ -137,6 +154,21 @@ class Reads:
         """Every circuit that met a failure or an order, the open ones first."""
         return await self._ask(("circuits",), list_circuits)
 
+    async def circuit_events(
+        self, type_key: str, limit: int = 50, after: str | None = None, *, tries: bool = False
+    ) -> CircuitHistory:
+        """What the circuits of a type did within the last 7 days, one page; `limit`: 1 to 500."""
+        return await self._ask(
+            ("circuit_events", type_key, limit, after, tries),
+            lambda session: list_circuit_events(session, type_key, limit, after, tries=tries),
+        )
+
+    async def circuit_timeline(self, type_key: str) -> CircuitTimeline:
+        """How many workers' circuits of a type were not closed, over the last 24 h, and what was ordered."""
+        circuits = await self.circuits()
+        events = await self._ask(("circuit_timeline", type_key), lambda session: read_events(session, type_key))
+        return timeline(check_type(type_key).lower(), events, circuits, self._live.now())
+
     async def audit(
         self,
         *,
@@ -146,7 +178,7 @@ class Reads:
         limit: int = 50,
         after: str | None = None,
     ) -> AuditPage:
-        """One page of the audit log; `limit`: 1 to 200. A filter by actor or action looks at 2,000 entries a page."""
+        """One page of the audit log; `limit`: 1 to 200. More than one filter looks at 2,000 entries a page."""
         return await self._ask(
             ("audit", target, actor, action, limit, after),
             lambda session: read_trail(session, target=target, actor=actor, action=action, limit=limit, after=after),

@@ -5,10 +5,11 @@ from typing import Literal
 
 import msgspec
 
+from chokaq.lifecycle.circuit import Forced
 from chokaq.lifecycle.states import FailureReason, JobStatus, Pillar
 from chokaq.operations.circuits import CircuitStatus
 from chokaq.operations.jobs import JobDetail
-from chokaq.store.records import JobView, QueueView, WorkerView
+from chokaq.store.records import JobView, PriorityView, QueueView, WorkerView
 
 Lag = Literal["ok", "warning", "critical"]
 Health = Literal["ok", "warning", "critical"]
@@ -112,6 +113,14 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     counted_age_ms: int = 0
 
 
+class PriorityRow(msgspec.Struct, frozen=True):
+    """The due jobs of one priority of a queue."""
+
+    priority: PriorityView
+    """How many wait, and for how long the oldest has."""
+    lag: Lag
+
+
 class Search(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs a list shows, how sorted. Travels in the URL: `to_query()` and `reads.search_of(query)`. None: any."""
 
@@ -202,6 +211,8 @@ class AuditPage(msgspec.Struct, frozen=True):
 
     entries: list["AuditLine"]
     after: str | None
+    partial: bool = False
+    """True: it ended because 2,000 entries were looked at, for more than one filter; `after` goes on from there."""
 
 
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,6 +227,36 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     before: str | None
     """JSON text."""
     after: str | None
+
+
+class Shut(msgspec.Struct, frozen=True):
+    """From an instant on: of so many workers the circuit was not closed."""
+
+    at: datetime
+    workers: int
+
+
+class CircuitOrdered(msgspec.Struct, frozen=True):
+    """An order to the circuits of a type."""
+
+    at: datetime
+    forced: Forced
+    """Forced.NO: it was taken back."""
+    actor: str
+
+
+class CircuitTimeline(msgspec.Struct, frozen=True, kw_only=True):
+    """The circuits of one job type over the last 24 h."""
+
+    type_key: str
+    start: datetime
+    """What it covers: 24 h, or less when more happened than is read (`cut`)."""
+    end: datetime
+    steps: list[Shut]
+    """Oldest first; the first one stands at `start`, each holds until the next, the last one until `end`."""
+    orders: list[CircuitOrdered]
+    """Oldest first."""
+    cut: bool
 
 
 Circuits = list[CircuitStatus]

@@ -1,5 +1,6 @@
 """Signing in and out: two plain pages, so that nobody who is not let in ever opens a socket."""
 
+from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
@@ -11,12 +12,13 @@ from chokaq.config.settings import DeckSettings
 from chokaq.deck.access import COOKIE, Access, Refused, address_of, user_of
 from chokaq.deck.gate import SIGN_IN, SIGN_OUT
 from chokaq.deck.html import STRICT_CSP, sign_in_page
+from chokaq.deck.users import User
 
 MAX_BODY = 10_000
 
 
-def routes(access: Access, settings: DeckSettings, base: str) -> list[Route]:
-    """`/login` (GET, POST) and `/logout` (POST)."""
+def routes(access: Access, settings: DeckSettings, base: str, end: Callable[[User], Awaitable[None]]) -> list[Route]:
+    """`/login` (GET, POST) and `/logout` (POST). `end`: ends a session, in all processes."""
 
     def form(target: str, problem: str | None = None, name: str = "", status: int = 200) -> Response:
         text = sign_in_page(settings.title, base + SIGN_IN, target, problem, name)
@@ -50,7 +52,7 @@ def routes(access: Access, settings: DeckSettings, base: str) -> list[Route]:
         return answer
 
     async def sign_out(request: Request) -> Response:
-        access.sign_out(user_of(request))
+        await end(user_of(request))
         answer = RedirectResponse(base + SIGN_IN, 303)
         answer.delete_cookie(COOKIE, path=base or "/", httponly=True, samesite="strict")
         return answer

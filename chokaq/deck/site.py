@@ -38,10 +38,12 @@ def build_site(desk: Desk, *, pages: bool = True) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        middleware=[Middleware(Gate, access=desk.access, settings=desk.settings.deck, base=desk.root)],
+        middleware=[
+            Middleware(Gate, access=desk.access, settings=desk.settings.deck, base=desk.root, fresh=desk.fresh)
+        ],
     )
     site.add_exception_handler(HTTPException, _not_here)
-    site.router.routes.extend(signin.routes(desk.access, desk.settings.deck, desk.root))
+    site.router.routes.extend(signin.routes(desk.access, desk.settings.deck, desk.root, desk.sign_out))
     site.router.routes.append(Route("/favicon.ico", _no_icon))
     for one in desk.desks:
         site.mount(f"{one.base.removeprefix(one.root)}/api", build_api(one))

@@ -17,6 +17,9 @@ CIRCUITS = "circuits"
 AUDIT = "audit"
 """An operator's action."""
 
+NOTHING = "nothing"
+"""That the database goes away or comes back, and nothing else."""
+
 
 def job_list(pillar: Pillar | None, queue: str | None, where: object = None) -> str:
     """A list of jobs under a filter: `list:<pillar>:<queue>:<fingerprint>`; None: any.

@@ -13,6 +13,7 @@ from chokaq.deck import shown
 from chokaq.deck.access import Refusal
 from chokaq.lifecycle.circuit import CircuitState, Forced
 from chokaq.lifecycle.states import FailureReason, JobStatus, KeyScope
+from chokaq.operations.circuit_history import CircuitHistory
 from chokaq.operations.circuits import CircuitStatus
 from chokaq.operations.repair import Preview
 from chokaq.store.circuits import CircuitOrder
@@ -25,12 +26,15 @@ _RECORDS: tuple[type, ...] = (
     shown.Overview,
     shown.Charts,
     shown.QueueRow,
+    shown.PriorityRow,
     shown.JobsPage,
     shown.JobPage,
     shown.WorkerRow,
     shown.AuditPage,
+    shown.CircuitTimeline,
     shown.Setting,
     CircuitStatus,
+    CircuitHistory,
     CircuitOrder,
     CancelAnswer,
     RepairAnswer,

@@ -2,6 +2,7 @@
 
 from chokaq.operations.actor import By, Role, by, default_actor, require_operator, require_reason
 from chokaq.operations.audit import AuditPage, list_audit
+from chokaq.operations.circuit_history import CircuitHistory, list_circuit_events
 from chokaq.operations.circuits import CircuitStatus, force_circuit, list_circuits
 from chokaq.operations.confirm import Action, Confirmation, confirm_jobs, confirm_queue
 from chokaq.operations.connect import connected, doorbell, find_store
@@ -31,6 +32,7 @@ __all__ = [
     "Action",
     "AuditPage",
     "By",
+    "CircuitHistory",
     "CircuitStatus",
     "Confirmation",
     "Databases",
@@ -71,6 +73,7 @@ __all__ = [
     "force_circuit",
     "job_filter",
     "list_audit",
+    "list_circuit_events",
     "list_circuits",
     "list_jobs",
     "list_queues",

@@ -1,7 +1,7 @@
 """The records of circuit breakers: what children say of theirs, and what operators order. Type keys are in lower case."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -9,6 +9,7 @@ import msgspec
 from chokaq.lifecycle.circuit import CircuitState, Forced
 from chokaq.store.records import Registration
 
+_EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 MAX_EVENTS = 1_001
 """One page of events: a thousand, and the one that tells there are more."""
 
@@ -106,13 +107,14 @@ class CircuitEvent(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def place(self) -> "EventPlace":
         """Where a list goes on behind this one."""
-        return EventPlace(self.at, self.id)
+        return EventPlace((self.at - _EPOCH) // _MILLISECOND, self.id)
 
 
 class EventPlace(NamedTuple):
     """Where a list of events goes on: behind this one."""
 
-    at: datetime
+    at_ms: int
+    """Milliseconds since 1970."""
     id: int
 
 

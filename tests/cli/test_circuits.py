@@ -95,3 +95,26 @@ def test_a_wrong_order_is_one_clear_message(cli: Cli, arguments: list[str], code
     ran = cli("circuits", *arguments, code=code)
     assert message in ran.err
     assert ran.out == ""
+
+
+def test_the_history_of_a_type_tells_when_who_and_why_page_by_page(cli: Cli, folder: Path) -> None:
+    report(folder, opened())
+    cli("circuits", "force", KEY, "closed", "--reason", "it is a test", "--actor", "anna")
+
+    out = cli("circuits", "history", KEY.upper()).out
+    assert out.index("forced closed") < out.index("opened")
+    for told in ("anna", "it is a test", "host-1", "emails", "OSError"):
+        assert told in out
+    first = cli("circuits", "history", KEY, "-n", "1", "--json").json
+    assert [(event["forced"], event["actor"]) for event in first["events"]] == [("closed", "anna")]
+    rest = cli("circuits", "history", KEY, "--after", first["after"], "--json").json
+    assert [(event["before"], event["after"], event["failures"]) for event in rest["events"]] == [("closed", "open", 5)]
+    assert rest["after"] is None
+    assert "More: --after" in cli("circuits", "history", KEY, "-n", "1").out
+
+
+def test_a_history_without_events_says_so_and_what_is_out_of_bounds_is_told(cli: Cli) -> None:
+    cli("schema", "apply")
+    assert "Nothing of the kind" in cli("circuits", "history", KEY).out
+    assert "kept for 7 days" in cli("circuits", "history", KEY, "--since", "8d", code=1).err
+    assert "must be a duration" in cli("circuits", "history", KEY, "--since", "long", code=2).err

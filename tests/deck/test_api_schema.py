@@ -20,13 +20,14 @@ from chokaq.config.load import Loaded
 from chokaq.config.settings import DeckSettings, Settings
 from chokaq.deck.desk import Desk
 from chokaq.deck.site import build_site
+from chokaq.lifecycle.circuit import Forced
 from chokaq.lifecycle.states import FailureReason, JobStatus
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session, Store
 from chokaq.store.records import AttemptError, Failure
 from tests.deck.conftest import TOKEN
 from tests.support.holder import Holder
-from tests.support.jobs import new_jobs
+from tests.support.jobs import QUEUE, TYPE, new_jobs
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 TRIES = 15
@@ -71,6 +72,7 @@ def fill(session: Session) -> list[str]:
         ],
     )
     session.cancel_jobs([jobs[-1].id], "anna")
+    session.force_circuit(TYPE, Forced.OPEN, "anna")
     return [held[0].id, held[3].id, held[8].id, jobs[10].id, jobs[-1].id]
 
 
@@ -97,7 +99,7 @@ def test_every_endpoint_keeps_to_its_description(served: tuple[str, list[str]]) 
         for chosen in ([], ids):
             _probe(operation, url, chosen, seen)
 
-    assert len(seen) == len(operations) == 20
+    assert len(seen) == len(operations) == 23
     assert all(status < 500 for statuses in seen.values() for status in statuses), seen
     without_success = {endpoint for endpoint, statuses in seen.items() if 200 not in statuses}
     assert not without_success, without_success
@@ -134,7 +136,11 @@ def _use_real_ids(case: Case, ids: list[str]) -> None:
     if case.operation.path == "/jobs" and case.operation.method == "get":
         case.query = {"pillar": "dlq", "limit": 2}
     if case.operation.path == "/audit":
-        case.query = {"limit": 2}
+        case.query = {"limit": 2, "actor": "anna"}
+    if case.operation.path.startswith("/circuits/") and case.operation.method == "get":
+        case.query = {"type": TYPE}
+    if case.operation.path == "/queues/priorities":
+        case.query = {"queue": QUEUE}
     body = case.body
     if isinstance(body, dict):
         action = case.operation.path.rsplit("/", 1)[-1]
@@ -167,7 +173,10 @@ def test_the_description_names_every_read_and_action(served: tuple[str, list[str
         "/jobs/{job_id}",
         "/preview",
         "/workers",
+        "/queues/priorities",
         "/circuits",
+        "/circuits/events",
+        "/circuits/timeline",
         "/audit",
     } <= paths
     assert {"/settings", "/refusals", "/jobs/cancel", "/jobs/resurrect", "/jobs/drop", "/jobs/purge"} <= paths

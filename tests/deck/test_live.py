@@ -35,17 +35,19 @@ class Flaky:
         self._store = store
         self.away = False
         self.asked: list[int] = []
+        self.since: list[int | None] = []
 
     def session(self) -> Any:
         """A session that fails while the store is away."""
         session, outer = self._store.session(), self
 
         class Guarded:
-            def read_changes(self, watched: Any = ()) -> Any:
+            def read_changes(self, watched: Any = (), signed_out_since: int | None = None) -> Any:
                 outer.asked.append(len(watched))
+                outer.since.append(signed_out_since)
                 if outer.away:
                     raise StoreUnavailable("the server does not answer")
-                return session.read_changes(watched)
+                return session.read_changes(watched, signed_out_since)
 
             def close(self) -> None:
                 session.close()

@@ -17,7 +17,7 @@ from chokaq.deck.shown import Search
 from chokaq.lifecycle.states import Pillar
 from chokaq.store.options import DatabaseSettings
 from chokaq.store.protocol import Session, Store
-from tests.support.jobs import new_job, new_jobs
+from tests.support.jobs import QUEUE, TYPE, new_job, new_jobs
 
 CHANGES = 3
 Page = Callable[[Desk, str], tuple[str, Callable[[], Awaitable[Any]]]]
@@ -49,6 +49,18 @@ async def overview(desk: Desk) -> None:
     await asyncio.gather(desk.reads.overview(), desk.reads.charts("hour"))
 
 
+async def priorities(desk: Desk) -> None:
+    """What the page of queues reads with one of them open."""
+    await asyncio.gather(desk.reads.queues(), desk.reads.priorities(QUEUE))
+
+
+async def history(desk: Desk) -> None:
+    """What the page of circuits reads with one of them open."""
+    await asyncio.gather(
+        desk.reads.circuits(), desk.reads.circuit_timeline(TYPE), desk.reads.circuit_events(TYPE, tries=True)
+    )
+
+
 LIST = Search(pillar=Pillar.ARCHIVE)
 EVERYWHERE = Search()
 PAGES: dict[str, Page] = {
@@ -58,12 +70,14 @@ PAGES: dict[str, Page] = {
     "all pillars": lambda desk, _: (topics.job_list(None, None), lambda: desk.reads.jobs(EVERYWHERE)),
     "job": lambda desk, job_id: (topics.job(job_id), lambda: desk.reads.job(job_id)),
     "workers": lambda desk, _: (topics.WORKERS, desk.reads.workers),
+    "priorities": lambda desk, _: (topics.QUEUES, lambda: priorities(desk)),
     "circuits": lambda desk, _: (topics.CIRCUITS, desk.reads.circuits),
+    "history": lambda desk, _: (topics.CIRCUITS, lambda: history(desk)),
     "audit": lambda desk, _: (topics.AUDIT, desk.reads.audit),
 }
 COST = {
     "overview": (0, 6), "queues": (0, 5), "one pillar": (0, 1), "all pillars": (0, 3), "job": (0, 4), "workers": (0, 2),
-    "circuits": (0, 1), "audit": (0, 1),
+    "circuits": (0, 1), "audit": (0, 1), "priorities": (0, 6), "history": (0, 3),
 }  # fmt: skip
 """Calls besides the question: in a second without a change, in one with a change that concerns the page (as docs/deck.md says)."""
 

@@ -12,8 +12,10 @@ from chokaq.deck.desk import Desk
 from chokaq.deck.reads import search_of, to_query
 from chokaq.deck.shared import Shared
 from chokaq.deck.shown import Search
+from chokaq.lifecycle.circuit import CircuitState, Forced
 from chokaq.lifecycle.states import FailureReason, JobStatus, Outcome, Pillar
 from chokaq.operations import OperationError
+from chokaq.store.circuits import CircuitChange
 from chokaq.store.looking import Series, SeriesRow
 from chokaq.store.protocol import Session
 from chokaq.store.records import AttemptError, Beat, Failure, Figures, QueueChange
@@ -357,3 +359,101 @@ def test_rates_count_whole_steps_and_the_one_under_way() -> None:
 
     assert seconds == 62
     assert figures.count(recent, Outcome.SUCCEEDED) == 130
+
+
+# ── the audit log by two filters ──────────────────────────────────────────────────────────────────────────────────────
+async def test_one_filter_is_one_call_however_rare_and_two_are_bounded_and_say_so(
+    desk: Desk, session: Session, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chokaq.deck.trail.LOOKED_AT", 400)
+    session.force_circuit("t.v1", Forced.OPEN, "anna")
+    session.force_circuit("t.v1", Forced.OPEN, "carl")
+    now = lab.rows("AuditLog")[0]["AtUtc"]
+    at = str(now) if lab.kind == "sqlite" else "SYSUTCDATETIME()"
+    values = ", ".join(f"({at}, 'anna', 'set_queue', 'q{number}')" for number in range(450))
+    lab.execute(f"INSERT INTO {{AuditLog}} (AtUtc, Actor, Action, Target) VALUES {values}")
+
+    calls: list[object] = []
+    counted = CountingAudit(desk, calls, monkeypatch)
+    alone = await desk.reads.audit(actor="carl")
+    assert ([entry.action for entry in alone.entries], alone.after, alone.partial) == (["force_circuit"], None, False)
+    assert counted.calls == 1
+
+    first = await desk.reads.audit(actor="anna", action="Force_Circuit")
+    assert (first.entries, first.partial, counted.calls) == ([], True, 3)
+    rest = await desk.reads.audit(actor="anna", action="Force_Circuit", after=first.after)
+    assert ([entry.target for entry in rest.entries], rest.after, rest.partial) == (["t.v1"], None, False)
+    both = await desk.reads.audit(target="t.v1", actor="CARL", action="force_circuit")
+    assert [entry.actor for entry in both.entries] == ["carl"]
+
+
+class CountingAudit:
+    """Counts how often a desk's sessions are asked for the audit log."""
+
+    def __init__(self, desk: Desk, calls: list[object], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._calls = calls
+        kind = type(desk._lanes.store.session())
+        asked = kind.list_audit
+
+        def counting(session: Any, *args: Any, **options: Any) -> Any:
+            calls.append(args)
+            return asked(session, *args, **options)
+
+        monkeypatch.setattr(kind, "list_audit", counting)
+
+    @property
+    def calls(self) -> int:
+        """So far."""
+        return len(self._calls)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"actor": "x" * 101},
+        {"actor": "😀" * 51},
+        {"actor": "a\ud800"},
+        {"actor": "a\0"},
+        {"action": "ü"},
+        {"action": "x" * 51},
+    ],
+)
+async def test_what_nobody_can_be_called_finds_nothing(desk: Desk, session: Session, where: dict[str, str]) -> None:
+    session.force_circuit("t.v1", Forced.OPEN, "anna")
+    assert (await desk.reads.audit(**where)).entries == []  # type: ignore[arg-type]
+
+
+# ── priorities, circuits over time ────────────────────────────────────────────────────────────────────────────────────
+async def test_the_priorities_of_a_queue_tell_which_one_starves(desk: Desk, session: Session, lab: Lab) -> None:
+    session.enqueue_jobs([*new_jobs(3, priority=90), starving := new_job(priority=1), new_job(delay_ms=60_000)])
+    lab.age(starving.id, "DueAtUtc", 45_000)
+
+    high, low = await desk.reads.priorities(QUEUE)
+
+    assert (high.priority.priority, high.priority.waiting, high.lag) == (90, 3, "ok")
+    assert (low.priority.priority, low.priority.waiting, low.lag) == (1, 1, "critical")
+    assert low.priority.oldest_due_ms >= 45_000
+    with pytest.raises(OperationError, match="there is no queue 'mali' here"):
+        await desk.reads.priorities("mali")
+
+
+async def test_the_history_of_a_type_is_a_list_and_a_line(desk: Desk, session: Session) -> None:
+    holder = Holder(session)
+    for generation, state in enumerate((CircuitState.OPEN, CircuitState.HALF_OPEN), 1):
+        ago = 60_000 // generation
+        told = CircuitChange(type_key="t.v1", state=state, failures=5, generation=generation, changed_ms=ago)
+        session.report_circuits(holder.worker, [told])
+    session.force_circuit("t.v1", Forced.CLOSED, "anna", "enough")
+
+    short = await desk.reads.circuit_events("T.v1")
+    every = await desk.reads.circuit_events("t.v1", tries=True)
+    line = await desk.reads.circuit_timeline("T.v1")
+
+    assert [event.actor for event in short.events] == ["anna", None]
+    assert len(every.events) == 3
+    assert [step.workers for step in line.steps] == [0, 1]
+    assert (line.type_key, line.cut, [order.actor for order in line.orders]) == ("t.v1", False, ["anna"])
+    assert line.end - line.start >= timedelta(hours=24)
+    assert (await desk.reads.circuit_timeline("other.v1")).steps[0].workers == 0
+    with pytest.raises(OperationError, match="is not a type key"):
+        await desk.reads.circuit_timeline("ü")

@@ -90,7 +90,7 @@ class AuditScreen:
         )
 
     def _draw(self, page: AuditPage) -> list[Node]:
-        if not page.entries:
+        if not page.entries and page.after is None and not self._before:
             return [
                 empty(
                     "No entry fits." if self._where else "Nobody has changed anything yet.",
@@ -107,6 +107,9 @@ class AuditScreen:
                 button("newer", "Newer", disabled=not self._before),
                 el("span", f"{len(page.entries):,} entries"),
                 button("older", "Older", disabled=page.after is None),
+                el("span.note-line", "2,000 entries were looked at; older ones may fit, too.")
+                if page.partial
+                else None,
             ),
         ]
 

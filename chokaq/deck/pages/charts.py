@@ -71,7 +71,7 @@ class ChartRow:
     def _box(self, name: str, unit: str) -> Any:
         with ui.element("section").classes("card chart").props(f'aria-label="{name}"'):
             Fragment(self._screen.act, [el("div.card-head", el("h2", name), el("span.faint", unit))])
-            return ui.echart(_base([]))
+            return ui.echart(base_options([]))
 
 
 def _whole(seen: Charts) -> list[Point]:
@@ -83,9 +83,10 @@ def _ms(point: Point) -> int:
     return round(point.start.timestamp() * 1_000)
 
 
-def _base(
+def base_options(
     series: list[dict[str, Any]], *, legend: bool = False, axis: str | None = None, tooltip: str | None = None
 ) -> dict[str, Any]:
+    """A chart over time in The Deck's colours. `axis`, `tooltip`: how values are said, as JavaScript functions."""
     value_axis: dict[str, Any] = {
         "type": "value",
         "minInterval": 0,
@@ -132,7 +133,8 @@ def _base(
     }
 
 
-def _line(name: str, colour: str, data: Sequence[Sequence[float | None]], **more: Any) -> dict[str, Any]:
+def line_series(name: str, colour: str, data: Sequence[Sequence[float | None]], **more: Any) -> dict[str, Any]:
+    """A line with its area; `data`: [milliseconds since 1970, value] each."""
     return {
         "type": "line",
         "name": name,
@@ -149,9 +151,9 @@ def _line(name: str, colour: str, data: Sequence[Sequence[float | None]], **more
 def _throughput(seen: Charts) -> dict[str, Any]:
     done = [[_ms(point), round(point.succeeded / seen.step_seconds, 2)] for point in _whole(seen)]
     again = [[_ms(point), round(point.retried / seen.step_seconds, 2)] for point in _whole(seen)]
-    series = [_line("succeeded", SERIES["good"], done)]
-    series.append(_line("retried", SERIES["warn"], again, areaStyle=None))
-    return _base(series, legend=True, tooltip="v => v + ' /s'")
+    series = [line_series("succeeded", SERIES["good"], done)]
+    series.append(line_series("retried", SERIES["warn"], again, areaStyle=None))
+    return base_options(series, legend=True, tooltip="v => v + ' /s'")
 
 
 def _failures(seen: Charts) -> dict[str, Any]:
@@ -172,15 +174,15 @@ def _failures(seen: Charts) -> dict[str, Any]:
         for at, reason in enumerate(reasons)
     ]
     nothing = {"type": "bar", "name": "stopped", "data": [[_ms(point), 0] for point in seen.points]}
-    options = _base(series or [nothing], legend=bool(series))
+    options = base_options(series or [nothing], legend=bool(series))
     options["yAxis"]["minInterval"] = 1
     return options
 
 
 def _lag(seen: Charts) -> dict[str, Any]:
     data = [[_ms(point), point.lag_p95_ms] for point in _whole(seen)]
-    return _base(
-        [_line("95th percentile", SERIES["run"], data, connectNulls=False)],
+    return base_options(
+        [line_series("95th percentile", SERIES["run"], data, connectNulls=False)],
         axis="v => chokaqSpan(v)",
         tooltip="v => v == null ? 'none ended' : 'at most ' + chokaqSpan(v)",
     )
@@ -188,11 +190,11 @@ def _lag(seen: Charts) -> dict[str, Any]:
 
 def _running(seen: Charts) -> dict[str, Any]:
     running = [[_ms(point), round(point.running_mean, 2)] for point in _whole(seen)]
-    series = [_line("running", SERIES["run"], running)]
+    series = [line_series("running", SERIES["run"], running)]
     if seen.capacity:
         ends = [[_ms(point), seen.capacity] for point in _whole(seen)]
         series.append(
-            _line(
+            line_series(
                 "capacity now",
                 SERIES["mute"],
                 ends,
@@ -200,4 +202,4 @@ def _running(seen: Charts) -> dict[str, Any]:
                 lineStyle={"width": 1, "type": "dashed", "color": SERIES["mute"]},
             )
         )
-    return _base(series, legend=True)
+    return base_options(series, legend=True)

@@ -2,6 +2,9 @@
 
 from functools import partial
 
+from nicegui import ui
+
+from chokaq.deck.pages.circuit_history import CircuitHistoryPart
 from chokaq.deck.pages.dialogs import Question, Values
 from chokaq.deck.pages.nodes import Node, button, dash, el, link, when
 from chokaq.deck.pages.part import empty
@@ -25,21 +28,37 @@ _ORDERS = {
 
 
 class CircuitsPage:
-    """One line per job type."""
+    """One line per job type, and the history of one of them."""
 
-    def __init__(self, screen: Screen) -> None:
-        """On this screen."""
+    def __init__(self, screen: Screen, query: dict[str, str]) -> None:
+        """`query`: the parameters of the address; `type` names the one whose history is shown."""
         self._screen = screen
-        screen.heading("Circuits", button("force", "Force a type…", value="") if screen.user.may_change else None)
+        screen.heading(
+            "Circuits",
+            button("force", "Force a type…", value="") if screen.user.may_change else None,
+            _seek(query.get("type", "")),
+        )
         self.part = screen.part(screen.desk.reads.circuits, self._draw)
+        self.history = CircuitHistoryPart(screen, query) if query.get("type", "").strip() else None
+        screen.on("history", self._show_history)
         screen.on("force", self._force)
         for order in _ORDERS:
             screen.on(f"force-{order}", partial(self._ask, order))
 
     async def open(self) -> None:
         """Read, then listen."""
-        await self._screen.open(self.part)
-        self._screen.listen(CIRCUITS, self.part)
+        if self.history is None:
+            await self._screen.open(self.part)
+            self._screen.listen(CIRCUITS, self.part)
+            return
+        await self._screen.open(self.part, self.history.part)
+        await self.history.refresh()
+        self._screen.listen(CIRCUITS, self.part, self.history.part, told=self.history.refresh)
+
+    def _show_history(self, value: object) -> None:
+        type_key = str(value.get("type") or "").strip() if isinstance(value, dict) else ""
+        with self._screen.overlay:
+            ui.navigate.to(self._screen.url("/circuits", {"type": type_key} if type_key else None))
 
     def _draw(self, circuits: list[CircuitStatus]) -> list[Node]:
         if not circuits:
@@ -70,7 +89,7 @@ class CircuitsPage:
             td(
                 "Job type",
                 el("b", circuit.type_key),
-                link(self._screen.url("/audit", {"target": circuit.type_key}), "history", class_="small block"),
+                link(self._screen.url("/circuits", {"type": circuit.type_key}), "history", class_="small block"),
                 kind="wide",
             ),
             td("State", el(f"span.badge.{tone}", word), kind="nowrap"),
@@ -160,6 +179,25 @@ class CircuitsPage:
             el("label.field", el("span", "Order"), el("select", *orders, name="order", initial="open")),
         ]
         Question(self._screen, "Order the circuits of a job type", run, fields=fields, verb="Order")
+
+
+def _seek(type_key: str) -> Node:
+    """The field that asks for the history of a type, also of one whose circuits are all closed."""
+    return el(
+        "form.inline",
+        el(
+            "input",
+            name="type",
+            initial=type_key,
+            placeholder="History of a job type   /",
+            aria_label="History of a job type",
+            spellcheck="false",
+            data_search="",
+        ),
+        el("button.btn", "Show", type="submit"),
+        act="history",
+        role="search",
+    )
 
 
 def _probe(circuit: CircuitStatus) -> Node:

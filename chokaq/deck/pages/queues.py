@@ -5,6 +5,7 @@ from chokaq.deck.pages import words
 from chokaq.deck.pages.dialogs import Question, Values
 from chokaq.deck.pages.nodes import NOTHING, Child, Node, button, el, link, when
 from chokaq.deck.pages.part import empty
+from chokaq.deck.pages.priorities import PrioritiesPart
 from chokaq.deck.pages.screen import Screen
 from chokaq.deck.pages.table import head, table, td, th
 from chokaq.deck.shown import QueueRow, Search
@@ -24,11 +25,12 @@ _OVERRIDES = (
 class QueuesPage:
     """The table and its actions."""
 
-    def __init__(self, screen: Screen) -> None:
-        """On this screen."""
+    def __init__(self, screen: Screen, queue: str | None = None) -> None:
+        """`queue`: the one of which the priorities are shown."""
         self._screen = screen
         screen.heading("Queues")
         self.part = screen.part(screen.desk.reads.queues, self._draw)
+        self.priorities = PrioritiesPart(screen, queue) if queue else None
         for act, handler in (
             ("pause", self._pause),
             ("resume", self._resume),
@@ -40,8 +42,9 @@ class QueuesPage:
 
     async def open(self) -> None:
         """Read, then listen."""
-        await self._screen.open(self.part)
-        self._screen.listen(QUEUES, self.part)
+        parts = [self.part] if self.priorities is None else [self.part, self.priorities.part]
+        await self._screen.open(*parts)
+        self._screen.listen(QUEUES, *parts)
 
     def _row(self, name: object) -> QueueRow:
         rows = self.part.data if isinstance(self.part.data, list) else []
@@ -94,6 +97,12 @@ class QueuesPage:
             td(
                 "Lag",
                 el(f"span.lag.{row.lag}", words.duration(queue.oldest_due_ms), title=f"lag: {row.lag}"),
+                link(
+                    self._screen.url("/queues", {"queue": queue.name}),
+                    "by priority",
+                    class_="small block",
+                    aria_label=f"Lag of {queue.name} by priority",
+                ),
                 kind="num",
             ),
             td("Pickup", f"{words.duration(row.lag_mean_ms)} · {words.duration(row.lag_max_ms)}", kind="num"),

@@ -37,7 +37,7 @@ def register(desk: Desk) -> None:
 
     @ui.page(f"{below}/queues", response_timeout=PATIENCE)
     async def queues(request: Request) -> None:
-        await QueuesPage(Screen(desk, request, "Queues", "queues")).open()
+        await QueuesPage(Screen(desk, request, "Queues", "queues"), request.query_params.get("queue")).open()
 
     @ui.page(f"{below}/jobs", response_timeout=PATIENCE)
     async def jobs(request: Request) -> None:
@@ -64,7 +64,7 @@ def register(desk: Desk) -> None:
 
     @ui.page(f"{below}/circuits", response_timeout=PATIENCE)
     async def circuits(request: Request) -> None:
-        await CircuitsPage(Screen(desk, request, "Circuits", "circuits")).open()
+        await CircuitsPage(Screen(desk, request, "Circuits", "circuits"), dict(request.query_params)).open()
 
     @ui.page(f"{below}/audit", response_timeout=PATIENCE)
     async def audit(request: Request) -> None:

@@ -5,6 +5,7 @@ from chokaq.deck.pages.part import empty
 from chokaq.deck.pages.screen import Screen
 from chokaq.deck.pages.table import head, table, td
 from chokaq.deck.shown import Setting
+from chokaq.deck.topics import NOTHING
 
 
 class SettingsPage:
@@ -44,8 +45,9 @@ class SettingsPage:
         screen.on("set-only", self._only)
 
     async def open(self) -> None:
-        """Read: they hold until the process ends."""
+        """Read: they hold until the process ends. Listen, so that this page, too, ends with its sign-in."""
         await self._screen.open(self.part)
+        self._screen.listen(NOTHING)
 
     def _seek(self, value: object) -> None:
         self._sought = str(value).strip().casefold()

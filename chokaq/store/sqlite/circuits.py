@@ -17,7 +17,6 @@ from chokaq.store.circuits import (
 )
 from chokaq.store.names import check_name, check_text
 from chokaq.store.records import Registration
-from chokaq.store.repairs import since_1970
 from chokaq.store.sqlite.clock import now_ms
 from chokaq.store.sqlite.connection import Connected, bounded
 from chokaq.store.sqlite.statements import load
@@ -96,7 +95,7 @@ class CircuitOperations(Connected):
         key = {
             "type": check_name("type key", type_key).lower(),
             "since": 0 if since_ms is None else now_ms() - since_ms,
-            "after_ms": _LAST_MS if after is None else since_1970("after", after.at),
+            "after_ms": _LAST_MS if after is None else after.at_ms,
             "after": 0 if after is None else after.id,
             "tries": tries,
             "limit": max(1, min(limit, MAX_EVENTS)),

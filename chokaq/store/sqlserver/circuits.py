@@ -15,7 +15,6 @@ from chokaq.store.circuits import (
 )
 from chokaq.store.names import check_name, check_text
 from chokaq.store.records import Registration
-from chokaq.store.repairs import since_1970
 from chokaq.store.sqlserver import documents
 from chokaq.store.sqlserver.calling import Calling
 from chokaq.store.sqlserver.views import VIEWS
@@ -58,7 +57,7 @@ class CircuitOperations(Calling):
             "ListCircuitEvents",
             type_key.lower(),
             max(1, min(limit, MAX_EVENTS)),
-            0 if after is None else since_1970("after", after.at),
+            0 if after is None else after.at_ms,
             0 if after is None else after.id,
             -1 if since_ms is None else since_ms,
             tries,

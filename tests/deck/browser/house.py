@@ -45,14 +45,17 @@ class House:
         self.url = ""
 
     # ── programs ──────────────────────────────────────────────────────────────────────────────────────────────────────
-    def serve(self, *, users: bool = False) -> str:
-        """Start The Deck; its address. `users`: anna and ben are operators, vera is a viewer; else whoever comes is an operator."""
-        deck: dict[str, object] = {"port": 0}
+    def serve(self, *, users: bool = False, name: str = "deck") -> str:
+        """Start The Deck; its address. `users`: anna and ben are operators, vera is a viewer; else whoever comes is an operator.
+
+        `name`: another one for a second process, which signs with the same secret.
+        """
+        deck: dict[str, object] = {"port": 0, "secret": "secret-of-a-fleet-of-two-0123456789"}
         if users:
             hashed = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
             roles = {"anna": "operator", "ben": "operator", "vera": "viewer"}
             deck["users"] = {name: {"password_hash": hashed, "role": role} for name, role in roles.items()}
-        program = self._start("deck", deck=deck)
+        program = self._start("deck", name=name, deck=deck)
         self.url = str(program.wait("deck_ready", timeout=STARTED)[0]["url"]).rstrip("/")
         return self.url
 
@@ -78,8 +81,8 @@ class House:
         """The ends of the logs."""
         return "\n".join(program.tail() for program in self._programs)
 
-    def _start(self, command: str, script: str | None = None, **more: object) -> Program:
-        folder = self.folder / command
+    def _start(self, command: str, script: str | None = None, name: str | None = None, **more: object) -> Program:
+        folder = self.folder / (name or command)
         folder.mkdir()
         config = folder / "chokaq.yaml"
         # JSON is YAML.

@@ -71,7 +71,10 @@ def set_scene(house: House, lab: Lab) -> Scene:
     webhooks = _Worker(session, "webhooks", "worker-1.shop", pid=4103, max_workers=50)
     _Worker(session, "", "worker-1.shop", pid=4100)
     failed = _stop(session, emails)
-    _put(session, "emails", "email.send.v1", 46)
+    for priority, count in ((90, 9), (50, 31), (10, 6)):
+        starving = _put(session, "emails", "email.send.v1", count, priority)
+    for job_id in starving:
+        lab.age(job_id, "DueAtUtc", 4_200)
     waiting = _put(session, "webhooks", "webhook.deliver.v3", 12)
     _put(session, "reports", "report.monthly.v1", 3)
     running = reports.take(2)
@@ -84,20 +87,7 @@ def set_scene(house: House, lab: Lab) -> Scene:
     session.keep_alive(webhooks.worker, [], Figures(0, 0, 640, 301_000))
     for job_id in waiting:
         lab.age(job_id, "DueAtUtc", 7_400)
-    session.report_circuits(
-        webhooks.worker,
-        [
-            CircuitChange(
-                type_key="webhook.deliver.v3",
-                state=CircuitState.OPEN,
-                failures=5,
-                generation=1,
-                changed_ms=12_000,
-                next_probe_ms=18_000,
-                last_error="ConnectionResetError",
-            )
-        ],
-    )
+    _break(session, [webhooks, *(_Worker(session, "webhooks", f"worker-{host}.shop", pid=4103) for host in (3, 4))])
     session.force_circuit("report.monthly.v1", Forced.CLOSED, "ben", "the disk is full no more")
     session.set_queue(
         "reports",
@@ -110,7 +100,33 @@ def set_scene(house: House, lab: Lab) -> Scene:
     return Scene(running[0][0], failed)
 
 
-def _put(session: Session, queue: str, type_key: str, count: int) -> list[str]:
+def _break(session: Session, workers: list[_Worker]) -> None:
+    """Two outages of a provider, seen by three workers a little apart; the second one is not over for the first worker."""
+    hours = ((19.0, CircuitState.OPEN), (17.5, CircuitState.CLOSED), (6.0, CircuitState.OPEN), (5.9, CircuitState.HALF_OPEN),
+             (4.0, CircuitState.CLOSED))  # fmt: skip
+    for at, worker in enumerate(workers):
+        for generation, (ago, state) in enumerate(hours, 1):
+            _say(session, worker, state, generation, round((ago - at / 3) * 3_600_000))
+    session.force_circuit("webhook.deliver.v3", Forced.OPEN, "ben", "the provider asks for an hour")
+    session.force_circuit("webhook.deliver.v3", Forced.NO, "ben", "the provider is back")
+    _say(session, workers[0], CircuitState.OPEN, len(hours) + 1, 12_000)
+
+
+def _say(session: Session, worker: _Worker, state: CircuitState, generation: int, ago: int) -> None:
+    is_open = state is CircuitState.OPEN
+    told = CircuitChange(
+        type_key="webhook.deliver.v3",
+        state=state,
+        failures=5 if state else 0,
+        generation=generation,
+        changed_ms=ago,
+        next_probe_ms=18_000 if is_open else None,
+        last_error="ConnectionResetError",
+    )
+    session.report_circuits(worker.worker, [told])
+
+
+def _put(session: Session, queue: str, type_key: str, count: int, priority: int = 10) -> list[str]:
     payload = json.dumps(
         {"to": "nobody@example.com", "template": "welcome", "locale": "de", "items": [{"sku": "A-1", "count": 2}]}
     )
@@ -120,6 +136,7 @@ def _put(session: Session, queue: str, type_key: str, count: int) -> list[str]:
             queue=queue,
             type_key=type_key,
             payload=payload,
+            priority=priority,
             tags="tenant-12,nightly" if at % 3 else None,
             created_by="shop-web",
             headers='{"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}',

@@ -31,6 +31,31 @@ def test_a_wrong_password_is_refused_in_words_and_a_link_leads_to_where_it_point
     expect(second.get_by_label("Password")).to_be_visible()
 
 
+def test_signing_out_of_one_process_closes_the_pages_of_every_other(house: House, page: Page) -> None:
+    """A cookie belongs to a host, whatever the port: one sign-in serves both."""
+    first = house.serve(users=True)
+    sign_in(page, house, "vera")
+    heading(page, "Overview")
+    second = house.serve(users=True, name="second")
+    others = []
+    for name, title in (("circuits", "Circuits"), ("settings", "Settings")):
+        other = page.context.new_page()
+        other.goto(f"{second}/{name}")
+        heading(other, title)
+        others.append(other)
+    kept = page.context.cookies()
+
+    page.get_by_role("button", name="Sign out").click()
+
+    expect(page.get_by_label("Password")).to_be_visible()
+    for other in others:
+        expect(other.get_by_label("Password")).to_be_visible()
+    page.context.add_cookies(kept)
+    for address in (first, second):
+        page.goto(f"{address}/queues")
+        expect(page.get_by_label("Password")).to_be_visible()
+
+
 def test_a_viewer_sees_everything_and_is_refused_every_change_also_behind_the_page(house: House, page: Page) -> None:
     [job_id] = house.enqueue("email.send.v1", to="a@example.com")
     house.serve(users=True)

@@ -4,7 +4,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chokaq.lifecycle.states import JobStatus
+from chokaq.store.records import NewJob
 from tests.support.holder import Holder
+from tests.support.ids import new_id
 from tests.support.lab import Lab
 
 from .house import House, heading, menu, row
@@ -44,6 +46,30 @@ def test_from_the_lag_on_the_overview_to_the_job_that_holds_the_queue_up_and_a_p
 
     menu(page, "Audit").click()
     expect(row(page, "emails")).to_contain_text("the mail server is slow")
+
+
+def test_a_priority_that_starves_is_seen_while_the_queue_works(house: House, page: Page, lab: Lab) -> None:
+    session = house.session
+    low = NewJob(id=new_id(), queue="emails", type_key="email.send.v1", payload="{}", priority=1)
+    high = [NewJob(id=new_id(), queue="emails", type_key="email.send.v1", payload="{}", priority=90) for _ in range(4)]
+    session.enqueue_jobs([low, *high])
+    lab.age(low.id, "DueAtUtc", 125_000)
+    page.goto(f"{house.serve()}/queues")
+    page.get_by_role("link", name="Lag of emails by priority").click()
+
+    shown = page.get_by_role("region", name="emails by priority").locator("tbody tr")
+    expect(shown).to_have_count(2)
+    expect(shown.first.locator("[data-label=Priority]")).to_have_text("90")
+    expect(shown.first.locator("[data-label=Waiting]")).to_have_text("4")
+    expect(shown.last.locator("[data-label=Waiting]")).to_have_text("1")
+    expect(shown.last.get_by_title("lag: critical")).to_contain_text("2 min")
+
+    Holder(session, "emails").take(4)
+    expect(shown).to_have_count(1)
+    expect(shown.locator("[data-label=Priority]")).to_have_text("1")
+    page.get_by_role("link", name="Hide").click()
+    expect(page.get_by_role("region", name="emails by priority")).to_have_count(0)
+    expect(row(page, "emails")).to_be_visible()
 
 
 def test_limits_are_set_and_a_queue_is_taken_out_of_service_only_when_its_name_was_typed(

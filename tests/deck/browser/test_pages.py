@@ -46,11 +46,13 @@ def _tour(scene: Scene) -> list[tuple[str, str, str]]:
     return [
         ("overview", "/", "Running against capacity"),
         ("queues", "/queues", "reports"),
+        ("priorities", "/queues?queue=emails", "emails by priority"),
         ("jobs-hot", "/jobs?pillar=hot", scene.running),
         ("jobs-dlq", "/jobs?pillar=dlq&sort=ended", "SMTPRecipientsRefused"),
         ("job", f"/jobs/{scene.failed}", "What resurrection would risk"),
         ("workers", "/workers", "worker-1"),
         ("circuits", "/circuits", "webhook.deliver.v3"),
+        ("circuit-history", "/circuits?type=webhook.deliver.v3", "the provider asks for an hour"),
         ("audit", "/audit", "the provider is down"),
         ("settings", "/settings", "max_workers"),
     ]
