@@ -221,4 +221,7 @@ EVENTS: dict[str, Event] = {
     "deck_database_back": Event(6019, "info", "The Deck's database answers again."),
     "deck_database_away": Event(6020, "warning", "The Deck's database does not answer; pages show what they had."),
     "deck_action_failed": Event(6021, "error", "An action of a page met a defect."),
+    "deck_sign_out_untold": Event(
+        6022, "warning", "A sign-out could not be told to the other processes of The Deck; it is tried again."
+    ),
 }
