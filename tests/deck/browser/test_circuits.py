@@ -15,9 +15,9 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 TYPE = "webhook.deliver.v3"
 CLOSED, OPEN, HALF_OPEN = CircuitState
 _CHART = """() => {
-    const found = document.querySelector(".chart .nicegui-echart");
-    const option = echarts.getInstanceByDom(found.querySelector("div, canvas").closest("[_echarts_instance_]")).getOption();
-    return [option.series[0].data.map((point) => point[1]), option.series[0].markLine.data.map((mark) => mark.label.formatter)];
+    const chart = getElement(Number(document.querySelector(".chart .nicegui-echart").id.slice(1))).chart;
+    const [line] = chart.getOption().series;
+    return JSON.stringify([line.data.map((point) => point[1]), line.markLine.data.map((mark) => mark.label.formatter)]);
 }"""
 
 
@@ -63,7 +63,7 @@ def test_an_outage_is_followed_from_the_open_circuit_through_its_history(house: 
     say(holder, CLOSED, 4, 0)
     expect(history).to_have_count(5)
     expect(history.first).to_contain_text("closed")
-    page.wait_for_function(f"JSON.stringify(({_CHART})()) === '[[0,1,0,0],[\"forced closed\"]]'")
+    page.wait_for_function(f"({_CHART})() === '[[0,1,0,0],[\"forced closed\"]]'")
 
     page.get_by_role("link", name="Hide").click()
     expect(page.get_by_role("region", name=f"History of {TYPE}")).to_have_count(0)
