@@ -168,10 +168,11 @@ def _options(seen: CircuitTimeline | None) -> dict[str, Any]:
         "symbol": "none",
         "silent": True,
         "lineStyle": {"color": SERIES["warn"], "type": "dashed"},
-        "label": {":color": "chokaqColour('--mute')", "fontSize": 11, "position": "insideEndTop"},
+        "label": {":color": "chokaqColour('--mute')", "fontSize": 11, "position": "end"},
         "data": [{"xAxis": _ms(order.at), "label": {"formatter": _order(order.forced)}} for order in seen.orders[-20:]],
     }
     options = base_options([series], tooltip="v => v + (v == 1 ? ' worker' : ' workers')")
+    options["grid"] |= {"top": 26}
     options["xAxis"] |= {"min": _ms(seen.start), "max": end}
     options["yAxis"] |= {"minInterval": 1, "min": 0}
     return options

@@ -87,7 +87,9 @@ def set_scene(house: House, lab: Lab) -> Scene:
     session.keep_alive(webhooks.worker, [], Figures(0, 0, 640, 301_000))
     for job_id in waiting:
         lab.age(job_id, "DueAtUtc", 7_400)
-    _break(session, [webhooks, *(_Worker(session, "webhooks", f"worker-{host}.shop", pid=4103) for host in (3, 4))])
+    _break(
+        session, lab, [webhooks, *(_Worker(session, "webhooks", f"worker-{host}.shop", pid=4103) for host in (3, 4))]
+    )
     session.force_circuit("report.monthly.v1", Forced.CLOSED, "ben", "the disk is full no more")
     session.set_queue(
         "reports",
@@ -100,7 +102,7 @@ def set_scene(house: House, lab: Lab) -> Scene:
     return Scene(running[0][0], failed)
 
 
-def _break(session: Session, workers: list[_Worker]) -> None:
+def _break(session: Session, lab: Lab, workers: list[_Worker]) -> None:
     """Two outages of a provider, seen by three workers a little apart; the second one is not over for the first worker."""
     hours = ((19.0, CircuitState.OPEN), (17.5, CircuitState.CLOSED), (6.0, CircuitState.OPEN), (5.9, CircuitState.HALF_OPEN),
              (4.0, CircuitState.CLOSED))  # fmt: skip
@@ -108,7 +110,9 @@ def _break(session: Session, workers: list[_Worker]) -> None:
         for generation, (ago, state) in enumerate(hours, 1):
             _say(session, worker, state, generation, round((ago - at / 3) * 3_600_000))
     session.force_circuit("webhook.deliver.v3", Forced.OPEN, "ben", "the provider asks for an hour")
+    lab.age_all("CircuitEvents", "AtUtc", 5_400_000, "Forced IS NOT NULL")
     session.force_circuit("webhook.deliver.v3", Forced.NO, "ben", "the provider is back")
+    lab.age_all("CircuitEvents", "AtUtc", 5_400_000, "Forced IS NOT NULL")
     _say(session, workers[0], CircuitState.OPEN, len(hours) + 1, 12_000)
 
 
