@@ -10,35 +10,31 @@
 # The interpreter that the tests run on.
 ARG PYTHON=3.11-slim-bookworm
 
-# ── what pip builds and installs, without a compiler or a cache in the result ─────────────────────────────────────────────
+# ── what pip builds and installs, without a compiler or a cache in the result; Microsoft's driver 18 is among it ───────────
 FROM python:${PYTHON} AS build
 ARG EXTRAS=deck
+ARG ACCEPT_EULA=""
+RUN test "${ACCEPT_EULA}" = Y \
+    || { echo "the ODBC driver stands under Microsoft's licence: accept it with --build-arg ACCEPT_EULA=Y" >&2; exit 1; }
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY chokaq chokaq
 COPY sql sql
 COPY examples examples
 RUN python -m venv /opt/chokaq \
-    && /opt/chokaq/bin/pip install --no-cache-dir ".[${EXTRAS}]"
+    && /opt/chokaq/bin/pip install --no-cache-dir ".[odbc]" ".[${EXTRAS}]"
 
-# ── the system's part: unixODBC, Kerberos, Microsoft's driver 18 ──────────────────────────────────────────────────────────
-FROM python:${PYTHON} AS driver
-# The Debian release of the image above, by number.
-ARG DEBIAN=12
-ARG ACCEPT_EULA=""
-ADD https://packages.microsoft.com/config/debian/${DEBIAN}/packages-microsoft-prod.deb /tmp/packages-microsoft-prod.deb
-RUN test "${ACCEPT_EULA}" = Y \
-    || { echo "msodbcsql18 stands under Microsoft's licence: accept it with --build-arg ACCEPT_EULA=Y" >&2; exit 1; }
+# ── the system's part of the driver: unixODBC, Kerberos ───────────────────────────────────────────────────────────────────
+FROM python:${PYTHON} AS system
 # Debian keeps one version of a package at a time: a pinned one would fail to install after its next security fix.
 # hadolint ignore=DL3008
-RUN dpkg -i /tmp/packages-microsoft-prod.deb \
-    && apt-get update \
-    && ACCEPT_EULA=Y DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        ca-certificates libgssapi-krb5-2 msodbcsql18 \
-    && rm -rf /var/lib/apt/lists/* /tmp/packages-microsoft-prod.deb
+RUN apt-get update \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+        ca-certificates libgssapi-krb5-2 libodbc2 libodbcinst2 \
+    && rm -rf /var/lib/apt/lists/*
 
 # ── the program, as a user without rights ─────────────────────────────────────────────────────────────────────────────────
-FROM driver AS runtime
+FROM system AS runtime
 RUN groupadd --gid 10001 chokaq \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /app --shell /usr/sbin/nologin chokaq \
     && install --directory --owner=chokaq --group=chokaq --mode=0700 /run/chokaq \

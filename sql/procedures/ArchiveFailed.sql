@@ -107,14 +107,14 @@ BEGIN
                OwnerLogin, CreatedBy, Tags, Headers, Payload)
         FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
         WHERE Status IN (1, 2)
-          AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+          AND Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
           AND EXISTS (SELECT 1 FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber)
         OPTION (LOOP JOIN, MAXDOP 1);
 
         IF @@ROWCOUNT > 0
         BEGIN
             -- A row of the same id that a manual repair left in the DLQ gives way: it must not keep its job in Hot for ever.
-            DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
+            DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT DISTINCT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
             INSERT INTO chokaq.JobsDLQ
                   (Id, Queue, Type, Status, FailureReason,

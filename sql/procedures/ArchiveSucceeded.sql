@@ -48,8 +48,9 @@ BEGIN
                              WHERE h.Status = 2 AND h.LeaseNumber = @Lease
                                AND h.Id IN (SELECT CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2
                                             FROM STRING_SPLIT(@Ids, ',') s));
-            -- By primary key: the number of ids is told (TOP), and an expression of Status keeps an engine that knows no hints from
-            -- walking the lease index once per id.
+            -- By primary key, in the order of ids: two sets that share rows wait for each other and do not deadlock. For an engine
+            -- that knows no hints the number of ids is told, and the conditions are one expression: it neither walks the lease
+            -- index once per id nor takes the table for so small that reading all of it is cheapest.
             DELETE FROM chokaq.JobsHot
             OUTPUT deleted.Id, deleted.Queue, deleted.Type, deleted.Priority, deleted.DueAtUtc, deleted.LeaseNumber,
                    deleted.AttemptCount, deleted.CrashCount, deleted.WorkerId, deleted.StartedAtUtc, @Now,
@@ -63,8 +64,8 @@ BEGIN
                    ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey,
                    OwnerLogin, CreatedBy, Tags, Headers, Payload)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
-            WHERE Status + 0 = 2 AND LeaseNumber = @Lease
-              AND Id IN (SELECT TOP (@Count) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+            WHERE CASE WHEN Status = 2 AND LeaseNumber = @Lease THEN 1 ELSE 0 END > 0
+              AND Id IN (SELECT DISTINCT TOP (@Count) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                          FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
             SET @Moved = @@ROWCOUNT;
@@ -79,7 +80,8 @@ BEGIN
                                       AND a.Id IN (SELECT CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2
                                                    FROM STRING_SPLIT(@Ids, ',') s));
 
-                -- A worker serves one queue, so its successes make one row of counters.
+                -- A worker serves one queue, so its successes make one row of counters. Each is looked up on its own: a join might
+                -- be planned while the Archive is empty, and then read all of it.
                 SELECT @Queue = MAX(t.Queue), @N = COUNT(*), @Ms = SUM(t.DurationMs), @MaxMs = MAX(t.DurationMs),
                        @L0  = SUM(CASE WHEN t.Lag <= 1 THEN 1 ELSE 0 END),
                        @L1  = SUM(CASE WHEN t.Lag > 1 AND t.Lag <= 4 THEN 1 ELSE 0 END),
@@ -93,12 +95,12 @@ BEGIN
                        @L9  = SUM(CASE WHEN t.Lag > 65536 AND t.Lag <= 262144 THEN 1 ELSE 0 END),
                        @L10 = SUM(CASE WHEN t.Lag > 262144 AND t.Lag <= 1048576 THEN 1 ELSE 0 END),
                        @L11 = SUM(CASE WHEN t.Lag > 1048576 THEN 1 ELSE 0 END)
-                FROM (SELECT a.Queue AS Queue, a.DurationMs AS DurationMs,
-                             DATEDIFF_BIG(MILLISECOND, a.DueAtUtc, a.StartedAtUtc) AS Lag
-                      FROM chokaq.JobsArchive a WITH (FORCESEEK)
-                      WHERE a.FinishedAtUtc = @Now AND a.LeaseNumber = @Lease
-                        AND a.Id IN (SELECT TOP (@Count) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
-                                     FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)) t
+                FROM (SELECT TOP (@Count) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                      FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId) i
+                CROSS APPLY (SELECT TOP (1) a.Queue AS Queue, a.DurationMs AS DurationMs,
+                                    DATEDIFF_BIG(MILLISECOND, a.DueAtUtc, a.StartedAtUtc) AS Lag
+                             FROM chokaq.JobsArchive a WITH (FORCESEEK)
+                             WHERE a.Id = i.JobId AND a.FinishedAtUtc = @Now AND a.LeaseNumber = @Lease) t
                 OPTION (LOOP JOIN, MAXDOP 1);
                 -- One writer per key (the slot), so no lock is needed between the two statements.
                 UPDATE chokaq.MetricBuckets

@@ -69,13 +69,13 @@ BEGIN
                  OwnerLogin, CreatedBy, Tags, Headers, Payload)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
             WHERE Status IN (0, 1) AND (@OwnOnly = 0 OR OwnerLogin = @Login)
-              AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+              AND Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
             UPDATE chokaq.JobsHot SET CancelRequestedAtUtc = @Now
             OUTPUT inserted.Id, inserted.LeaseNumber, inserted.WorkerId INTO @Told (JobId, Lease, Owner)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
             WHERE Status = 2 AND CancelRequestedAtUtc IS NULL AND (@OwnOnly = 0 OR OwnerLogin = @Login)
-              AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+              AND Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
             IF NOT EXISTS (SELECT 1 FROM @Set s JOIN chokaq.JobsHot h WITH (FORCESEEK) ON h.Id = s.JobId
                            WHERE h.Status IN (0, 1) AND (@OwnOnly = 0 OR h.OwnerLogin = @Login))
@@ -103,7 +103,7 @@ BEGIN
         IF EXISTS (SELECT 1 FROM @Moved)
         BEGIN
             -- A row of the same id that a manual repair left there gives way: it must not keep its job in Hot for ever.
-            DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
+            DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT DISTINCT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
             INSERT INTO chokaq.JobsDLQ
                 (Id, Queue, Type, Status, FailureReason, Priority, DueAtUtc, LeaseNumber, AttemptCount, CrashCount, WorkerId,

@@ -34,7 +34,7 @@ BEGIN
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
         UPDATE chokaq.JobsDLQ SET LeaseNumber = LeaseNumber
         FROM chokaq.JobsDLQ WITH (ROWLOCK, FORCESEEK)
-        WHERE Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+        WHERE Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
         OPTION (LOOP JOIN, MAXDOP 1);
 
         -- What an earlier try of this call did, whatever became of it since.
@@ -49,7 +49,7 @@ BEGIN
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
         UPDATE chokaq.JobsDLQ SET Status = 7, LastModifiedBy = @Actor
         FROM chokaq.JobsDLQ WITH (ROWLOCK, FORCESEEK)
-        WHERE Id IN (SELECT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId)
+        WHERE Id IN (SELECT DISTINCT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId)
         OPTION (LOOP JOIN, MAXDOP 1);
         INSERT @Answer (JobId, Result) SELECT f.JobId, 0 FROM @Found f;
 

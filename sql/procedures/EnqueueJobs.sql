@@ -107,16 +107,16 @@ BEGIN
               SELECT MAX(Id) FROM chokaq.JobsDLQ WITH (READCOMMITTEDLOCK)) t;
         IF @Newest >= CAST(LEFT(@Ids, CHARINDEX(',', @Ids + ',') - 1) AS char(26)) COLLATE Latin1_General_BIN2
            AND (EXISTS (SELECT 1 FROM chokaq.JobsArchive a WITH (READCOMMITTEDLOCK, FORCESEEK)
-                        WHERE a.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                        WHERE a.Id IN (SELECT DISTINCT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                                        FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId))
                 OR EXISTS (SELECT 1 FROM chokaq.JobsDLQ d WITH (READCOMMITTEDLOCK, FORCESEEK)
-                           WHERE d.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                           WHERE d.Id IN (SELECT DISTINCT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                                           FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)))
         BEGIN
             DELETE FROM chokaq.JobsHot
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
             WHERE Status = 0 AND LeaseNumber = 0 AND CreatedAtUtc = @Now
-              AND Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+              AND Id IN (SELECT DISTINCT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                          FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
               AND (Id IN (SELECT a.Id FROM chokaq.JobsArchive a WITH (READCOMMITTEDLOCK)
                           WHERE a.Id IN (SELECT CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2
@@ -147,15 +147,15 @@ BEGIN
         SELECT t.JobId AS JobId, t.JobId AS AnswerId, 1 AS Created, t.Status AS Status, t.PayloadHash AS PayloadHash
         FROM (SELECT h.Id AS JobId, h.Status AS Status, h.PayloadHash AS PayloadHash
               FROM chokaq.JobsHot h WITH (READCOMMITTEDLOCK, FORCESEEK)
-              WHERE h.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+              WHERE h.Id IN (SELECT DISTINCT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                              FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
               UNION ALL
               SELECT a.Id, 3, a.PayloadHash FROM chokaq.JobsArchive a WITH (READCOMMITTEDLOCK, FORCESEEK)
-              WHERE a.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+              WHERE a.Id IN (SELECT DISTINCT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                              FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
               UNION ALL
               SELECT d.Id, d.Status, d.PayloadHash FROM chokaq.JobsDLQ d WITH (READCOMMITTEDLOCK, FORCESEEK)
-              WHERE d.Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+              WHERE d.Id IN (SELECT DISTINCT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                              FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)) t;
 END;
 GO

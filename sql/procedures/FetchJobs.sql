@@ -44,7 +44,8 @@ BEGIN
     SELECT @LastRequest = w.LastRequest, @Ended = w.EndedAtUtc, @Draining = CASE WHEN w.DrainAtUtc IS NULL THEN 0 ELSE 1 END
     FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId;
     SELECT @CircuitOrder = o.OrderNumber FROM chokaq.CircuitOrders o WHERE o.TypeKey = '';
-    -- In the order of the index: an EXISTS may be answered by a scan.
+    -- In the order of ids, as every set of rows is locked. `< 1` says `= 0` to an engine that knows no hints without making it
+    -- believe that hardly any row is Pending; the lookups after it follow the order of the key for the same reason.
     SELECT TOP (1) @Ready = 1
     FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
     WHERE Queue = @Queue AND Status = 0 AND IsReady = 1 ORDER BY Priority DESC, DueAtUtc, Id;
@@ -98,7 +99,7 @@ BEGIN
                     UPDATE chokaq.JobsHot SET IsReady = 1
                     FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
                     WHERE Status = 0 AND IsReady = 0
-                      AND Id IN (SELECT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                      AND Id IN (SELECT DISTINCT TOP (1000) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                                  FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
                     OPTION (LOOP JOIN, MAXDOP 1);
                     SET @NextDue = NULL;
@@ -142,21 +143,24 @@ BEGIN
             FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
             IF @Chosen > 0
             BEGIN
+                -- In the order of ids, as every set of rows is locked. `< 1` says `= 0` to an engine that knows no hints without making
+                -- it believe that hardly any row is Pending; the lookups after it follow the order of the key for the same reason.
                 UPDATE chokaq.JobsHot
                 SET Status = 1, LeaseNumber = LeaseNumber + 1, WorkerId = @WorkerId, FetchRequest = @Request, HeartbeatUtc = @Now
                 FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
-                WHERE Status = 0
-                  AND Id IN (SELECT TOP (@Chosen) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+                WHERE Status < 1
+                  AND Id IN (SELECT DISTINCT TOP (@Chosen) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                              FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
                 SELECT h.Id AS Id, h.Type AS Type, h.Payload AS Payload, h.LeaseNumber AS LeaseNumber, h.Priority AS Priority,
                        h.AttemptCount AS AttemptCount, h.CrashCount AS CrashCount, h.CreatedAtUtc AS CreatedAtUtc,
                        h.DueAtUtc AS DueAtUtc, h.AgeFromUtc AS AgeFromUtc, h.Tags AS Tags, h.CreatedBy AS CreatedBy,
                        h.Headers AS Headers
-                FROM chokaq.JobsHot h WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK)
-                WHERE h.WorkerId = @WorkerId AND h.FetchRequest = @Request AND h.Status + 0 = 1
-                  AND h.Id IN (SELECT TOP (@Chosen) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
-                               FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
+                FROM STRING_SPLIT(@Ids, ',') s
+                CROSS APPLY (SELECT TOP (1) * FROM chokaq.JobsHot j WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK)
+                             WHERE j.Id >= CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 ORDER BY j.Id) h
+                WHERE h.Id = CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2
+                  AND h.WorkerId = @WorkerId AND h.FetchRequest = @Request AND h.Status = 1
                 OPTION (LOOP JOIN, MAXDOP 1);
             END;
             COMMIT TRANSACTION;

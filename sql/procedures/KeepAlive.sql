@@ -64,7 +64,7 @@ BEGIN
         OUTPUT inserted.Id, inserted.LeaseNumber INTO @Alive (JobId, Lease)
         FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
         WHERE Status IN (1, 2)
-          AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+          AND Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
           AND EXISTS (SELECT 1 FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber)
         OPTION (LOOP JOIN, MAXDOP 1);
 
@@ -73,7 +73,7 @@ BEGIN
             SET Progress = (SELECT s.NewProgress FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
             WHERE Status IN (1, 2)
-              AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s WHERE s.NewProgress IS NOT NULL ORDER BY s.JobId)
+              AND Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s WHERE s.NewProgress IS NOT NULL ORDER BY s.JobId)
               AND EXISTS (SELECT 1 FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber AND s.NewProgress IS NOT NULL)
             OPTION (LOOP JOIN, MAXDOP 1);
         IF EXISTS (SELECT 1 FROM @Set WHERE NewNote IS NOT NULL)

@@ -47,11 +47,11 @@ BEGIN
         OUTPUT deleted.Id INTO @Gone (JobId)
         FROM chokaq.JobsArchive WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
         WHERE FinishedAtUtc < @Limit
-          AND Id IN (SELECT TOP (1000) o.JobId FROM @Old o ORDER BY o.JobId)
+          AND Id IN (SELECT DISTINCT TOP (1000) o.JobId FROM @Old o ORDER BY o.JobId)
         OPTION (LOOP JOIN, MAXDOP 1);
-        DELETE FROM chokaq.JobKeys WHERE JobId IN (SELECT TOP (1000) g.JobId FROM @Gone g ORDER BY g.JobId);
-        DELETE FROM chokaq.JobNotes WHERE JobId IN (SELECT TOP (1000) g.JobId FROM @Gone g ORDER BY g.JobId);
-        DELETE FROM chokaq.JobAttempts WHERE JobId IN (SELECT TOP (1000) g.JobId FROM @Gone g ORDER BY g.JobId);
+        DELETE FROM chokaq.JobKeys WHERE JobId IN (SELECT DISTINCT TOP (1000) g.JobId FROM @Gone g ORDER BY g.JobId);
+        DELETE FROM chokaq.JobNotes WHERE JobId IN (SELECT DISTINCT TOP (1000) g.JobId FROM @Gone g ORDER BY g.JobId);
+        DELETE FROM chokaq.JobAttempts WHERE JobId IN (SELECT DISTINCT TOP (1000) g.JobId FROM @Gone g ORDER BY g.JobId);
         COMMIT TRANSACTION;
     END TRY
     BEGIN CATCH

@@ -35,13 +35,13 @@ BEGIN
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
         UPDATE chokaq.JobsArchive SET LeaseNumber = LeaseNumber
         FROM chokaq.JobsArchive WITH (ROWLOCK, FORCESEEK)
-        WHERE Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+        WHERE Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
         OPTION (LOOP JOIN, MAXDOP 1);
         SELECT @Locked = COUNT(*) FROM @Set s JOIN chokaq.JobsDLQ d WITH (UPDLOCK, ROWLOCK, FORCESEEK) ON d.Id = s.JobId
         OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
         UPDATE chokaq.JobsDLQ SET LeaseNumber = LeaseNumber
         FROM chokaq.JobsDLQ WITH (ROWLOCK, FORCESEEK)
-        WHERE Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+        WHERE Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
         OPTION (LOOP JOIN, MAXDOP 1);
 
         -- What an earlier try of this call did, whatever became of it since.
@@ -72,15 +72,15 @@ BEGIN
 
         DELETE FROM chokaq.JobsArchive
         FROM chokaq.JobsArchive WITH (ROWLOCK, FORCESEEK)
-        WHERE Id IN (SELECT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId)
+        WHERE Id IN (SELECT DISTINCT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId)
         OPTION (LOOP JOIN, MAXDOP 1);
         DELETE FROM chokaq.JobsDLQ
         FROM chokaq.JobsDLQ WITH (ROWLOCK, FORCESEEK)
-        WHERE Id IN (SELECT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId)
+        WHERE Id IN (SELECT DISTINCT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId)
         OPTION (LOOP JOIN, MAXDOP 1);
-        DELETE FROM chokaq.JobKeys WHERE JobId IN (SELECT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId);
-        DELETE FROM chokaq.JobNotes WHERE JobId IN (SELECT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId);
-        DELETE FROM chokaq.JobAttempts WHERE JobId IN (SELECT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId);
+        DELETE FROM chokaq.JobKeys WHERE JobId IN (SELECT DISTINCT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId);
+        DELETE FROM chokaq.JobNotes WHERE JobId IN (SELECT DISTINCT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId);
+        DELETE FROM chokaq.JobAttempts WHERE JobId IN (SELECT DISTINCT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId);
         INSERT @Answer (JobId, Result) SELECT f.JobId, 0 FROM @Found f;
 
         -- Where each stands now, Hot before Archive before DLQ; Hot again, since a job may be on its way back there.

@@ -107,7 +107,7 @@ BEGIN
                 IsReady = CASE WHEN DueAtUtc <= @Now THEN 1 ELSE 0 END
             FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
             WHERE Status = 1 AND HeartbeatUtc < @Limit AND CancelRequestedAtUtc IS NULL
-              AND Id IN (SELECT TOP (1000) t.JobId FROM @Todo t WHERE t.Cancelled = 0 ORDER BY t.JobId)
+              AND Id IN (SELECT DISTINCT TOP (1000) t.JobId FROM @Todo t WHERE t.Cancelled = 0 ORDER BY t.JobId)
               AND EXISTS (SELECT 1 FROM @Todo t WHERE t.JobId = Id AND t.Lease = LeaseNumber AND t.Cancelled = 0)
             OPTION (LOOP JOIN, MAXDOP 1);
             SET @Pending = @@ROWCOUNT;
@@ -127,14 +127,14 @@ BEGIN
                        OwnerLogin, CreatedBy, Tags, Headers, Payload)
                 FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
                 WHERE Status = 1 AND HeartbeatUtc < @Limit AND CancelRequestedAtUtc IS NOT NULL
-                  AND Id IN (SELECT TOP (1000) t.JobId FROM @Todo t WHERE t.Cancelled = 1 ORDER BY t.JobId)
+                  AND Id IN (SELECT DISTINCT TOP (1000) t.JobId FROM @Todo t WHERE t.Cancelled = 1 ORDER BY t.JobId)
                   AND EXISTS (SELECT 1 FROM @Todo t WHERE t.JobId = Id AND t.Lease = LeaseNumber AND t.Cancelled = 1)
                 OPTION (LOOP JOIN, MAXDOP 1);
                 SET @Cancelled = @@ROWCOUNT;
 
                 -- A row of the same id that a manual repair left in the DLQ gives way: it must not keep its job in Hot for ever.
                 IF EXISTS (SELECT 1 FROM @Moved)
-                    DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
+                    DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT DISTINCT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
                     OPTION (LOOP JOIN, MAXDOP 1);
                 INSERT INTO chokaq.JobsDLQ
                       (Id, Queue, Type, Status, FailureReason,

@@ -36,7 +36,7 @@ BEGIN
 
     DELETE FROM chokaq.RunClaims
     WHERE State = 'running'
-      AND ClaimKey IN (SELECT TOP (1000) s.AskedKey FROM @Set s ORDER BY s.AskedKey)
+      AND ClaimKey IN (SELECT DISTINCT TOP (1000) s.AskedKey FROM @Set s ORDER BY s.AskedKey)
       AND EXISTS (SELECT 1 FROM @Set s WHERE s.AskedKey = ClaimKey AND s.AskedId = JobId AND s.Lease = LeaseNumber)
     OPTION (LOOP JOIN, MAXDOP 1);
 

@@ -214,7 +214,7 @@ BEGIN
         OUTPUT inserted.Id, inserted.LeaseNumber, inserted.Queue INTO @Back (JobId, Lease, BackQueue)
         FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
         WHERE Status IN (1, 2) AND CancelRequestedAtUtc IS NULL
-          AND Id IN (SELECT TOP (1000) t.JobId FROM @Todo t WHERE t.NewStatus = 0 ORDER BY t.JobId)
+          AND Id IN (SELECT DISTINCT TOP (1000) t.JobId FROM @Todo t WHERE t.NewStatus = 0 ORDER BY t.JobId)
           AND EXISTS (SELECT 1 FROM @Todo t
                       WHERE t.JobId = Id AND t.Lease = LeaseNumber AND t.OldStatus = Status AND t.NewStatus = 0)
         OPTION (LOOP JOIN, MAXDOP 1);
@@ -233,7 +233,7 @@ BEGIN
                    OwnerLogin, CreatedBy, Tags, Headers, Payload)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
             WHERE Status IN (1, 2)
-              AND Id IN (SELECT TOP (1000) t.JobId FROM @Todo t WHERE t.NewStatus > 0 ORDER BY t.JobId)
+              AND Id IN (SELECT DISTINCT TOP (1000) t.JobId FROM @Todo t WHERE t.NewStatus > 0 ORDER BY t.JobId)
               AND EXISTS (SELECT 1 FROM @Todo t
                           WHERE t.JobId = Id AND t.Lease = LeaseNumber AND t.OldStatus = Status AND t.NewStatus > 0
                             AND t.Cancelled = CASE WHEN CancelRequestedAtUtc IS NULL THEN 0 ELSE 1 END)
@@ -241,7 +241,7 @@ BEGIN
 
         -- A row of the same id that a manual repair left in the DLQ gives way: it must not keep its job in Hot for ever.
         IF EXISTS (SELECT 1 FROM @Moved)
-            DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
+            DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT DISTINCT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
         INSERT INTO chokaq.JobsDLQ
               (Id, Queue, Type, Status, FailureReason,

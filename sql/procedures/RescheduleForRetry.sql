@@ -122,7 +122,7 @@ BEGIN
         OUTPUT inserted.Id, inserted.LeaseNumber, inserted.Queue INTO @Back (JobId, Lease, BackQueue)
         FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
         WHERE Status = 2 AND CancelRequestedAtUtc IS NULL
-          AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+          AND Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
           AND EXISTS (SELECT 1 FROM @Set s
                       WHERE s.JobId = Id AND s.Lease = LeaseNumber
                         AND (s.OldestUtc IS NULL OR AgeFromUtc >= s.OldestUtc))
@@ -145,7 +145,7 @@ BEGIN
                    OwnerLogin, CreatedBy, Tags, Headers, Payload)
             FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
             WHERE Status = 2
-              AND Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+              AND Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
               AND EXISTS (SELECT 1 FROM @Set s WHERE s.JobId = Id AND s.Lease = LeaseNumber)
             OPTION (LOOP JOIN, MAXDOP 1);
             SET @Hit = @Hit + @@ROWCOUNT;
@@ -155,7 +155,7 @@ BEGIN
         BEGIN
             -- A row of the same id that a manual repair left in the DLQ gives way: it must not keep its job in Hot for ever.
             IF EXISTS (SELECT 1 FROM @Moved)
-                DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
+                DELETE FROM chokaq.JobsDLQ WHERE Id IN (SELECT DISTINCT TOP (1000) m.JobId FROM @Moved m ORDER BY m.JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
             INSERT INTO chokaq.JobsDLQ
                   (Id, Queue, Type, Status, FailureReason,

@@ -60,7 +60,7 @@ BEGIN
             OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
             UPDATE chokaq.JobsDLQ SET LeaseNumber = LeaseNumber
             FROM chokaq.JobsDLQ WITH (ROWLOCK, FORCESEEK)
-            WHERE Id IN (SELECT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
+            WHERE Id IN (SELECT DISTINCT TOP (1000) s.JobId FROM @Set s ORDER BY s.JobId)
             OPTION (LOOP JOIN, MAXDOP 1);
 
             -- What an earlier try of this call did, whatever became of it since.
@@ -122,7 +122,7 @@ BEGIN
                         KeyScope = CASE WHEN @WithoutKey = 1 THEN 0 ELSE KeyScope END,
                         IdempotencyKey = CASE WHEN @WithoutKey = 1 THEN NULL ELSE IdempotencyKey END
                     FROM chokaq.JobsDLQ WITH (ROWLOCK, FORCESEEK)
-                    WHERE Id IN (SELECT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId)
+                    WHERE Id IN (SELECT DISTINCT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId)
                     OPTION (LOOP JOIN, MAXDOP 1);
                 DELETE FROM chokaq.JobsDLQ
                 OUTPUT deleted.Id, deleted.Queue, deleted.Type, 0, 1, deleted.Priority, @Now, deleted.LeaseNumber, 0, 0,
@@ -133,10 +133,10 @@ BEGIN
                      CreatedAtUtc, ScheduledAtUtc, AgeFromUtc, KeyScope, PayloadHash, IdempotencyKey, OwnerLogin, CreatedBy, Tags,
                      Headers, Payload)
                 FROM chokaq.JobsDLQ WITH (ROWLOCK, FORCESEEK)
-                WHERE Id IN (SELECT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId)
+                WHERE Id IN (SELECT DISTINCT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
                 IF @WithoutKey = 1
-                    DELETE FROM chokaq.JobKeys WHERE JobId IN (SELECT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId);
+                    DELETE FROM chokaq.JobKeys WHERE JobId IN (SELECT DISTINCT TOP (1000) f.JobId FROM @Found f ORDER BY f.JobId);
                 INSERT @Answer (JobId, Result) SELECT f.JobId, 0 FROM @Found f;
             END;
 

@@ -28,13 +28,14 @@ BEGIN
         SET @Jobs  = SUBSTRING(@Jobs, @End + 1, LEN(@Jobs));
         SET @Count = LEN(@Ids) - LEN(REPLACE(@Ids, ',', '')) + 1;
 
-        -- By primary key: the number of ids is told (TOP), and an expression of Status keeps an engine that knows no hints from
-        -- walking the lease index once per id.
+        -- By primary key, in the order of ids: two sets that share rows wait for each other and do not deadlock. For an engine that
+        -- knows no hints the number of ids is told, and the conditions are one expression: it neither walks the lease index once
+        -- per id nor takes the table for so small that reading all of it is cheapest.
         UPDATE chokaq.JobsHot
         SET Status = 2, AttemptCount = AttemptCount + 1, StartedAtUtc = @Now, HeartbeatUtc = @Now
         FROM chokaq.JobsHot WITH (ROWLOCK, FORCESEEK)
-        WHERE Status + 0 = 1 AND LeaseNumber = @Lease
-          AND Id IN (SELECT TOP (@Count) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
+        WHERE CASE WHEN Status = 1 AND LeaseNumber = @Lease THEN 1 ELSE 0 END > 0
+          AND Id IN (SELECT DISTINCT TOP (@Count) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                      FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
         OPTION (LOOP JOIN, MAXDOP 1);
 

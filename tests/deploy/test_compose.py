@@ -50,13 +50,11 @@ def check(path: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_file_follows_the_compose_specification() -> None:
-    pytest.importorskip("check_jsonschema")
     done = check(FILE)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_misspelt_key_would_be_found(tmp_path: Path) -> None:
-    pytest.importorskip("check_jsonschema")
     wrong = tmp_path / "compose.yaml"
     wrong.write_text(FILE.read_text().replace("stop_grace_period", "stop_grace"))
     assert check(wrong).returncode != 0

@@ -82,9 +82,8 @@ def test_every_stage_begins_with_one_interpreter_that_the_package_allows_and_the
     assert version is not None
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["requires-python"] == f">={version[1]}.{version[2]}"
-    assert "ARG DEBIAN=12" in DOCKERFILE.read_text()  # bookworm, by number
     bases = {stage.base for name, stage in found.items() if name}
-    assert bases == {"python:${PYTHON}", "driver", "runtime"}
+    assert bases == {"python:${PYTHON}", "system", "runtime"}
 
 
 def test_what_is_copied_exists_and_is_not_ignored_and_suffices_to_build_the_package() -> None:
@@ -137,6 +136,18 @@ def test_it_names_the_ports_that_the_manifests_use() -> None:
 
 
 def test_nobody_accepts_a_licence_unasked() -> None:
-    driver = stages()["driver"]
-    assert 'ACCEPT_EULA=""' in driver.all("ARG")
-    assert driver.all("RUN")[0].startswith('test "${ACCEPT_EULA}" = Y ')
+    build = stages()["build"]
+    assert 'ACCEPT_EULA=""' in build.all("ARG")
+    assert build.all("RUN")[0].startswith('test "${ACCEPT_EULA}" = Y ')
+
+
+def test_it_brings_the_driver_that_the_tests_use_and_what_that_needs_of_the_system() -> None:
+    found = stages()
+    assert '".[odbc]"' in found["build"].all("RUN")[1]
+    [installed] = found["system"].all("RUN")
+    for line in (ROOT / ".ci" / "run").read_text().splitlines():
+        if line.startswith("apt-get install"):
+            assert {"libgssapi-krb5-2", "libodbc2", "libodbcinst2"} <= set(line.split()) & set(installed.split())
+            break
+    else:
+        raise AssertionError("the tests' own machine installs nothing")
