@@ -179,6 +179,8 @@ def _write(
             ]
             heads = [name.replace("_", " ") + (" ms" if what == "latency" else "") for name in names]
             pages += [f"## {what.capitalize()}\n", table(("system", "version", "set-up", *heads), rows), ""]
+            if what == "throughput":
+                pages += ["![Completed jobs per second](compare.svg)\n"]
     if missing:
         pages += ["## Not measured\n", *(f"* {name}: {why}" for name, why in missing.items()), ""]
     options.out.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ goes to one of them at random and, when that one refuses, to the next. Nothing d
 
 import contextlib
 import errno
+import functools
 import hashlib
 import os
 import random
@@ -64,7 +65,7 @@ class Doorbell:
     def ring(self, queue: str) -> None:
         """Wake one child of the queue, if any listens here. Never blocks, never raises."""
         try:
-            self._ring(self.folder(queue))
+            self._ring(self._folder(queue))
         except (OSError, AttributeError) as error:
             if verbose.debug:
                 _log.debug("enqueue_notification_failed", queue=queue, error=str(error))
@@ -74,7 +75,7 @@ class Doorbell:
         folder = self.folder(queue)
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        _check_ours(folder)
+        _check_ours(str(folder))
         # Bound under a hidden name and renamed once it works: a ringer can never take a socket that is still being made
         # for a stale one and unlink it.
         name = f"{os.getpid()}-{secrets.token_hex(4)}"
@@ -82,7 +83,7 @@ class Doorbell:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
             listener.setblocking(False)
-            with _address(hidden) as address:
+            with _address(str(hidden)) as address:
                 listener.bind(address)
             hidden.chmod(0o600)
             hidden.rename(path)
@@ -95,15 +96,18 @@ class Doorbell:
 
     def folder(self, queue: str) -> Path:
         """Where the bells of a queue stand. Names are hashed, so that they are short and never escape the folder."""
-        key = hashlib.sha256(os.fsencode(f"{self._identity}\0{queue}")).hexdigest()[:16]
-        base = os.environ.get("XDG_RUNTIME_DIR", "")
-        if not base or not Path(base).is_dir():
-            base = tempfile.gettempdir()
-        return Path(base) / f"chokaq-{os.geteuid()}-{key}"
+        return Path(self._folder(queue))
 
-    def _ring(self, folder: Path) -> None:
+    def _folder(self, queue: str) -> str:
+        base = os.environ.get("XDG_RUNTIME_DIR", "")
+        if not base or not os.path.isdir(base):  # noqa: PTH112 - see `_ring`
+            base = tempfile.gettempdir()
+        return f"{base}/chokaq-{os.geteuid()}-{_key(self._identity, queue)}"
+
+    def _ring(self, folder: str) -> None:
+        # An idle worker waits for this, and each step is a cold one then: plain strings, no paths.
         try:
-            names = [name for name in os.listdir(folder) if not name.startswith(".")]  # noqa: PTH208 - names, not paths
+            names = [name for name in os.listdir(folder) if not name.startswith(".")]  # noqa: PTH208
         except FileNotFoundError:
             return
         if not names:
@@ -112,10 +116,15 @@ class Doorbell:
         random.shuffle(names)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
             sender.setblocking(False)
-            any(_rung(sender, folder / name) for name in names)
+            any(_rung(sender, f"{folder}/{name}") for name in names)
 
 
-def _rung(sender: socket.socket, path: Path) -> bool:
+@functools.cache
+def _key(identity: str, queue: str) -> str:
+    return hashlib.sha256(os.fsencode(f"{identity}\0{queue}")).hexdigest()[:16]
+
+
+def _rung(sender: socket.socket, path: str) -> bool:
     try:
         with _address(path) as address:
             sender.sendto(b"\0", address)
@@ -123,27 +132,27 @@ def _rung(sender: socket.socket, path: Path) -> bool:
         # Nobody holds it any more. A full one (EAGAIN) belongs to a child that is awake anyway. Either way: the next.
         if error.errno == errno.ECONNREFUSED:
             with contextlib.suppress(OSError):
-                path.unlink()
+                os.unlink(path)  # noqa: PTH108
         return False
     return True
 
 
-def _check_ours(folder: Path) -> None:
+def _check_ours(folder: str) -> None:
     """Refuse a folder that somebody else made, or may write to: they could read rings or point them elsewhere."""
-    found = folder.lstat()
+    found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise PermissionError(f"{folder} is not a folder of this user alone; remove it")
 
 
 @contextlib.contextmanager
-def _address(path: Path) -> Iterator[str]:
+def _address(path: str) -> Iterator[str]:
     """The socket's address; one that is too long is reached through an open descriptor of its folder."""
-    text = str(path)
-    if len(os.fsencode(text)) <= _SUN_PATH_MAX:
-        yield text
+    if len(os.fsencode(path)) <= _SUN_PATH_MAX:
+        yield path
         return
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    parent, name = os.path.split(path)
+    folder = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
+        yield f"/proc/self/fd/{folder}/{name}"
     finally:
         os.close(folder)
