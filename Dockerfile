@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 # chokaq with Microsoft's ODBC driver. The driver stands under Microsoft's licence, which whoever builds the image accepts:
 #
-#   docker build --build-arg ACCEPT_EULA=Y --tag chokaq:0.1.0 .
+#   docker build --build-arg ACCEPT_EULA=Y --tag chokaq:0.2.0 .
 #
 # Your application goes on top of it: docs/deployment.md shows how.
 #

@@ -158,10 +158,11 @@ def _write(
 ) -> None:
     labels = {peer.name: peer.label for peer in PEERS}
     pages = [
-        f"# Measured on {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC\n",
+        "# Beside other systems\n",
         (
-            f"`python -m bench compare`, {stage.repeat} interleaved run(s), medians with lowest and highest. Python"
-            f" {platform.python_version()}, {platform.machine()}. Everything on one host: only the ratios count.\n"
+            f"Measured on {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC by `python -m bench compare`,"
+            f" {stage.repeat} interleaved run(s), medians with lowest and highest. Python {platform.python_version()},"
+            f" {platform.machine()}. Everything on one host: only the ratios count.\n"
         ),
         f"{stage.noise}\n" if stage.noise.speeds else "",
     ]

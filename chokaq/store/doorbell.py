@@ -105,7 +105,7 @@ class Doorbell:
         return f"{base}/chokaq-{os.geteuid()}-{_key(self._identity, queue)}"
 
     def _ring(self, folder: str) -> None:
-        # An idle worker waits for this, and each step is a cold one then: plain strings, no paths.
+        # An idle worker waits for this, and each step is a cold one then. Plain strings instead of paths: a third less.
         try:
             names = [name for name in os.listdir(folder) if not name.startswith(".")]  # noqa: PTH208
         except FileNotFoundError:
@@ -119,7 +119,7 @@ class Doorbell:
             any(_rung(sender, f"{folder}/{name}") for name in names)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1_024)
 def _key(identity: str, queue: str) -> str:
     return hashlib.sha256(os.fsencode(f"{identity}\0{queue}")).hexdigest()[:16]
 

@@ -8,7 +8,8 @@ GO
 --   @Slot      the caller's slot of the outcome counters.
 --   @Jobs      "lease:id,id,…;lease:id,…;" at most 1,000 ids of one queue, none twice, grouped by lease number.
 -- Results: per lease number of which a job is stale, a set of JobId, Lease. What is not named was applied, now or before.
--- Table order: JobsHot, JobsArchive, CancelRequests, MetricBuckets, by Id within a lease number; each number is a transaction.
+-- Table order: JobsHot, JobsArchive, CancelRequests, MetricBuckets, by Id within a lease number; each number is a transaction. A
+-- row that gives way leaves JobsArchive before its id is looked for in JobsHot.
 CREATE OR ALTER PROCEDURE chokaq.ArchiveSucceeded
     @WorkerId char(26),
     @Slot     int,
@@ -48,7 +49,7 @@ BEGIN
                              WHERE h.Status = 2 AND h.LeaseNumber = @Lease
                                AND h.Id IN (SELECT CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2
                                             FROM STRING_SPLIT(@Ids, ',') s));
-            -- By primary key, in the order of ids: two sets that share rows wait for each other and do not deadlock. For an engine
+            -- By primary key, in the order of ids, so that two sets that share rows rather wait than deadlock. For an engine
             -- that knows no hints the number of ids is told, and the conditions are one expression: it neither walks the lease
             -- index once per id nor takes the table for so small that reading all of it is cheapest.
             DELETE FROM chokaq.JobsHot
@@ -75,10 +76,8 @@ BEGIN
                 IF EXISTS (SELECT 1 FROM chokaq.CancelRequests WHERE WorkerId = @WorkerId)
                     DELETE FROM chokaq.CancelRequests
                     WHERE WorkerId = @WorkerId
-                      AND JobId IN (SELECT a.Id FROM chokaq.JobsArchive a WITH (FORCESEEK)
-                                    WHERE a.LeaseNumber = @Lease
-                                      AND a.Id IN (SELECT CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2
-                                                   FROM STRING_SPLIT(@Ids, ',') s));
+                      AND EXISTS (SELECT 1 FROM chokaq.JobsArchive a WITH (FORCESEEK)
+                                  WHERE a.Id = JobId AND a.LeaseNumber = @Lease);
 
                 -- A worker serves one queue, so its successes make one row of counters. Each is looked up on its own: a join might
                 -- be planned while the Archive is empty, and then read all of it.

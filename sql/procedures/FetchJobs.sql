@@ -18,7 +18,8 @@ GO
 --      AgeFromUtc, Tags, CreatedBy, Headers. Read after the claim, by what it stamped on them, and not by its OUTPUT: one engine
 --      answers there with other columns' values when the claim had to wait for a row.
 -- Errors: 50003 the queue has no row (RegisterWorker inserts it).
--- Table order: Queues, Workers, JobsHot. The probe before it is a plain read (of CircuitOrders, too) and writes nothing.
+-- Table order: Queues, Workers, JobsHot; CancelRequests is read. The probe before it is a plain read (of CircuitOrders, too) and
+-- writes nothing.
 CREATE OR ALTER PROCEDURE chokaq.FetchJobs
     @WorkerId char(26),
     @Queue    varchar(255),
@@ -44,8 +45,7 @@ BEGIN
     SELECT @LastRequest = w.LastRequest, @Ended = w.EndedAtUtc, @Draining = CASE WHEN w.DrainAtUtc IS NULL THEN 0 ELSE 1 END
     FROM chokaq.Workers w WHERE w.WorkerId = @WorkerId;
     SELECT @CircuitOrder = o.OrderNumber FROM chokaq.CircuitOrders o WHERE o.TypeKey = '';
-    -- In the order of ids, as every set of rows is locked. `< 1` says `= 0` to an engine that knows no hints without making it
-    -- believe that hardly any row is Pending; the lookups after it follow the order of the key for the same reason.
+    -- In the order of the index: an EXISTS may be answered by a scan.
     SELECT TOP (1) @Ready = 1
     FROM chokaq.JobsHot WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK, INDEX (IX_JobsHot_Ready))
     WHERE Queue = @Queue AND Status = 0 AND IsReady = 1 ORDER BY Priority DESC, DueAtUtc, Id;
@@ -143,21 +143,26 @@ BEGIN
             FROM chokaq.CancelRequests c WHERE c.WorkerId = @WorkerId ORDER BY c.JobId;
             IF @Chosen > 0
             BEGIN
-                -- In the order of ids, as every set of rows is locked. `< 1` says `= 0` to an engine that knows no hints without making
-                -- it believe that hardly any row is Pending; the lookups after it follow the order of the key for the same reason.
+                -- In the order of ids, like every set. One expression, so that an engine that knows no hints does not take the rows
+                -- that fit for so few that reading the table is cheapest.
                 UPDATE chokaq.JobsHot
                 SET Status = 1, LeaseNumber = LeaseNumber + 1, WorkerId = @WorkerId, FetchRequest = @Request, HeartbeatUtc = @Now
                 FROM chokaq.JobsHot WITH (ROWLOCK, READPAST, READCOMMITTEDLOCK, FORCESEEK)
-                WHERE Status < 1
+                WHERE CASE WHEN Status = 0 AND IsReady = 1 THEN 1 ELSE 0 END > 0
                   AND Id IN (SELECT DISTINCT TOP (@Chosen) CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 AS JobId
                              FROM STRING_SPLIT(@Ids, ',') s ORDER BY JobId)
                 OPTION (LOOP JOIN, MAXDOP 1);
+                -- One lookup per id, in the order of the key: a join, or an equality, might be planned while the table is empty,
+                -- and then read all of it.
                 SELECT h.Id AS Id, h.Type AS Type, h.Payload AS Payload, h.LeaseNumber AS LeaseNumber, h.Priority AS Priority,
                        h.AttemptCount AS AttemptCount, h.CrashCount AS CrashCount, h.CreatedAtUtc AS CreatedAtUtc,
                        h.DueAtUtc AS DueAtUtc, h.AgeFromUtc AS AgeFromUtc, h.Tags AS Tags, h.CreatedBy AS CreatedBy,
                        h.Headers AS Headers
                 FROM STRING_SPLIT(@Ids, ',') s
-                CROSS APPLY (SELECT TOP (1) * FROM chokaq.JobsHot j WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK)
+                CROSS APPLY (SELECT TOP (1) j.Id, j.Type, j.Payload, j.LeaseNumber, j.Priority, j.AttemptCount, j.CrashCount,
+                                    j.CreatedAtUtc, j.DueAtUtc, j.AgeFromUtc, j.Tags, j.CreatedBy, j.Headers,
+                                    j.Status, j.WorkerId, j.FetchRequest
+                             FROM chokaq.JobsHot j WITH (READPAST, READCOMMITTEDLOCK, FORCESEEK)
                              WHERE j.Id >= CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2 ORDER BY j.Id) h
                 WHERE h.Id = CAST(s.value AS char(26)) COLLATE Latin1_General_BIN2
                   AND h.WorkerId = @WorkerId AND h.FetchRequest = @Request AND h.Status = 1

@@ -28,7 +28,7 @@ BEGIN
         SET @Jobs  = SUBSTRING(@Jobs, @End + 1, LEN(@Jobs));
         SET @Count = LEN(@Ids) - LEN(REPLACE(@Ids, ',', '')) + 1;
 
-        -- By primary key, in the order of ids: two sets that share rows wait for each other and do not deadlock. For an engine that
+        -- By primary key, in the order of ids, so that two sets that share rows rather wait than deadlock. For an engine that
         -- knows no hints the number of ids is told, and the conditions are one expression: it neither walks the lease index once
         -- per id nor takes the table for so small that reading all of it is cheapest.
         UPDATE chokaq.JobsHot

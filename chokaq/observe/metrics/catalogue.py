@@ -152,7 +152,7 @@ CATALOGUE: Final[tuple[Instrument, ...]] = (
     _counter(
         "chokaq_jobs_failed_total", "executions", (*_JOB, "error"), (Source.CHILD, Source.MAINTENANCE),
         "Executions that failed, whether another attempt follows or not, by the class of the error. Cancellations are not among "
-        "them.",
+        "them; a crash after which the job waits again is in chokaq_rescued_jobs_total alone.",
     ),
     _counter(
         "chokaq_jobs_retried_total", "executions", (*_JOB, "attempt"), _CHILD,
