@@ -11,7 +11,7 @@ from typing import cast
 from chokaq.store.errors import StoreMisconfigured
 
 REGISTERED = "ODBC Driver 18 for SQL Server"
-WAY_OUT = "install Microsoft's system package msodbcsql18, or `pip install 'chokaq[odbc]'`, or name a driver in database.odbc_driver"
+WAY_OUT = "install Microsoft's system package msodbcsql18 or `pip install 'chokaq[odbc]'`, or name a driver in database.odbc_driver"
 _UNIX_ODBC = "libodbc2 libodbcinst2 libgssapi-krb5-2"
 
 
