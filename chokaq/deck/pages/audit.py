@@ -10,6 +10,7 @@ from chokaq.deck import topics
 from chokaq.deck.access import Refusal
 from chokaq.deck.pages import words
 from chokaq.deck.pages.nodes import Node, button, dash, el, link, when
+from chokaq.deck.pages.pager import Pager, older_button
 from chokaq.deck.pages.part import empty
 from chokaq.deck.pages.screen import Screen
 from chokaq.deck.pages.table import head, table, td
@@ -28,8 +29,7 @@ class AuditScreen:
         """`query`: the parameters of the address: target, actor, action, after."""
         self._screen = screen
         self._where = {name: query[name] for name, _ in _FILTERS if query.get(name)}
-        self._after = query.get("after")
-        self._before: list[str | None] = []
+        self._pager = Pager(query.get("after"))
         screen.heading("Audit", button("export", "Export as CSV"))
         self._bar = screen.place()
         self.part = screen.part(self._read, self._draw)
@@ -58,7 +58,7 @@ class AuditScreen:
             actor=where.get("actor"),
             action=where.get("action"),
             limit=PAGE,
-            after=self._after,
+            after=self._pager.after,
         )
 
     def _draw_bar(self) -> None:
@@ -90,7 +90,7 @@ class AuditScreen:
         )
 
     def _draw(self, page: AuditPage) -> list[Node]:
-        if not page.entries and page.after is None and not self._before:
+        if not page.entries and page.after is None and not self._pager.turned:
             return [
                 empty(
                     "No entry fits." if self._where else "Nobody has changed anything yet.",
@@ -104,9 +104,9 @@ class AuditScreen:
             table(head("When", "Who", "What", "Of what", "Why", "Before and after"), rows, "rows", "Audit log"),
             el(
                 "div.pager",
-                button("newer", "Newer", disabled=not self._before),
+                self._pager.newer_button(),
                 el("span", f"{len(page.entries):,} entries"),
-                button("older", "Older", disabled=page.after is None),
+                older_button(page.after),
                 el("span.note-line", "2,000 entries were looked at; older ones may fit, too.")
                 if page.partial
                 else None,
@@ -139,7 +139,7 @@ class AuditScreen:
         )
 
     async def _go(self) -> None:
-        query = self._where | ({"after": self._after} if self._after else {})
+        query = self._where | ({"after": self._pager.after} if self._pager.after else {})
         with self._screen.overlay:
             ui.navigate.history.push(self._screen.url("/audit", query))
         self._draw_bar()
@@ -148,19 +148,15 @@ class AuditScreen:
     async def _filter(self, value: object) -> None:
         values = value if isinstance(value, dict) else {}
         self._where = {name: text for name, _ in _FILTERS if (text := str(values.get(name) or "").strip())}
-        self._after = None
-        self._before.clear()
+        self._pager.first()
         await self._go()
 
     async def _older(self, _: object) -> None:
-        if isinstance(self.part.data, AuditPage) and self.part.data.after is not None:
-            self._before.append(self._after)
-            self._after = self.part.data.after
+        if isinstance(self.part.data, AuditPage) and self._pager.older(self.part.data.after):
             await self._go()
 
     async def _newer(self, _: object) -> None:
-        if self._before:
-            self._after = self._before.pop()
+        if self._pager.newer():
             await self._go()
 
     async def _export(self, _: object) -> None:

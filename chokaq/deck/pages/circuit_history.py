@@ -9,6 +9,7 @@ from chokaq.deck.pages import words
 from chokaq.deck.pages.charts import base_options, line_series
 from chokaq.deck.pages.fragment import Fragment
 from chokaq.deck.pages.nodes import Node, button, dash, el, link, when
+from chokaq.deck.pages.pager import Pager, older_button
 from chokaq.deck.pages.part import empty
 from chokaq.deck.pages.screen import Screen
 from chokaq.deck.pages.table import head, table, td, th
@@ -32,8 +33,7 @@ class CircuitHistoryPart:
         self._screen = screen
         self.type_key = query["type"].strip().lower()
         self._tries = bool(query.get("tries"))
-        self._after = query.get("after")
-        self._before: list[str | None] = []
+        self._pager = Pager(query.get("after"))
         self._seen: CircuitTimeline | None = None
         self._head = screen.place()
         with screen.main, ui.element("section").classes("card chart day").props('aria-label="The last 24 hours"'):
@@ -62,7 +62,7 @@ class CircuitHistoryPart:
 
     async def _read(self) -> CircuitHistory:
         reads = self._screen.desk.reads
-        return await reads.circuit_events(self.type_key, PAGE, self._after, tries=self._tries)
+        return await reads.circuit_events(self.type_key, PAGE, self._pager.after, tries=self._tries)
 
     # ── looks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
     def _draw_head(self) -> None:
@@ -91,7 +91,7 @@ class CircuitHistoryPart:
         self._told.show(el("div.card-head", el("h2", "The last 24 hours"), el("span.faint", beside)))
 
     def _draw(self, page: CircuitHistory) -> list[Node]:
-        if not page.events and not self._before:
+        if not page.events and not self._pager.turned:
             return [
                 empty(
                     "Nothing happened to it within the last 7 days.",
@@ -105,31 +105,28 @@ class CircuitHistoryPart:
             table(headings, [_row(event) for event in page.events], "rows", f"History of {self.type_key}"),
             el(
                 "div.pager",
-                button("newer", "Newer", disabled=not self._before),
+                self._pager.newer_button(),
                 el("span", f"{len(page.events):,} events"),
-                button("older", "Older", disabled=page.after is None),
+                older_button(page.after),
             ),
         ]
 
     # ── what the viewer does ──────────────────────────────────────────────────────────────────────────────────────────
     async def _switch(self, value: object) -> None:
-        self._tries, self._after = bool(value), None
-        self._before.clear()
+        self._tries = bool(value)
+        self._pager.first()
         await self._go()
 
     async def _older(self, _: object) -> None:
-        if isinstance(self.part.data, CircuitHistory) and self.part.data.after is not None:
-            self._before.append(self._after)
-            self._after = self.part.data.after
+        if isinstance(self.part.data, CircuitHistory) and self._pager.older(self.part.data.after):
             await self._go()
 
     async def _newer(self, _: object) -> None:
-        if self._before:
-            self._after = self._before.pop()
+        if self._pager.newer():
             await self._go()
 
     async def _go(self) -> None:
-        query = {"type": self.type_key, "tries": "1" if self._tries else "", "after": self._after or ""}
+        query = {"type": self.type_key, "tries": "1" if self._tries else "", "after": self._pager.after or ""}
         with self._screen.overlay:
             address = self._screen.url("/circuits", {name: text for name, text in query.items() if text})
             ui.navigate.history.push(address)

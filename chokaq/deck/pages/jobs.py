@@ -9,6 +9,7 @@ from chokaq.deck.pages.filters import bar, changed
 from chokaq.deck.pages.jobs_actions import JobActions
 from chokaq.deck.pages.jobs_table import job_table
 from chokaq.deck.pages.nodes import Node, button, el
+from chokaq.deck.pages.pager import Pager, older_button
 from chokaq.deck.pages.part import empty
 from chokaq.deck.pages.screen import Screen
 from chokaq.deck.shown import JobsPage, Search
@@ -27,9 +28,8 @@ class JobsScreen:
         self.screen = screen
         rest = dict(query)
         self.limit = _size(rest.pop("limit", None))
-        self._after = rest.pop("after", None)
+        self._pager = Pager(rest.pop("after", None))
         self.where = reads.search_of(rest)
-        self._before: list[str | None] = []
         self.selected: dict[str, None] = {}
         self._queues: list[str] = []
         self._moved = False
@@ -64,7 +64,7 @@ class JobsScreen:
 
     # ── data ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     async def _read(self) -> JobsPage:
-        return await self.screen.desk.reads.jobs(self.where, self.limit, self._after)
+        return await self.screen.desk.reads.jobs(self.where, self.limit, self._pager.after)
 
     async def _name_queues(self) -> None:
         try:
@@ -75,7 +75,7 @@ class JobsScreen:
     def _listen(self) -> None:
         if self._subscription is not None:
             self._subscription.close()
-        rest = reads.to_query(self.where) | {"limit": str(self.limit), "after": self._after or ""}
+        rest = reads.to_query(self.where) | {"limit": str(self.limit), "after": self._pager.after or ""}
         topic = topics.job_list(self.where.pillar, self.where.queue, rest)
         self._subscription = self.screen.listen(topic, told=self._told)
         self._watch()
@@ -122,7 +122,7 @@ class JobsScreen:
                 "Older ones have not been looked at.",
                 button("older", "Look further"),
             )
-        if self._after is not None:
+        if self._pager.after is not None:
             return empty(
                 "There are no jobs beyond here.",
                 "They may have moved on since the page before.",
@@ -138,8 +138,8 @@ class JobsScreen:
 
     def _draw_foot(self, page: JobsPage) -> None:
         told = (
-            f"Page {len(self._before) + 1} · {len(page.jobs):,} jobs"
-            if not (self._after and not self._before)
+            f"Page {self._pager.turned + 1} · {len(page.jobs):,} jobs"
+            if not (self._pager.after and not self._pager.turned)
             else f"{len(page.jobs):,} jobs from here on"
         )
         searched = None
@@ -152,11 +152,11 @@ class JobsScreen:
         self._foot.show(
             el(
                 "div.pager",
-                button("first", "First", disabled=self._after is None),
-                button("newer", "Newer", disabled=not self._before),
+                button("first", "First", disabled=self._pager.after is None),
+                self._pager.newer_button(),
                 el("span", told),
                 searched,
-                button("older", "Look further" if page.partial else "Older", disabled=page.after is None),
+                older_button(page.after, "Look further" if page.partial else "Older"),
                 el(
                     "label.inline",
                     "Rows ",
@@ -176,8 +176,8 @@ class JobsScreen:
         query = reads.to_query(self.where)
         if self.limit != SIZES[0]:
             query["limit"] = str(self.limit)
-        if self._after is not None:
-            query["after"] = self._after
+        if self._pager.after is not None:
+            query["after"] = self._pager.after
         address = self.screen.url("/jobs", query)
         with self.screen.overlay:
             (ui.navigate.history.push if push else ui.navigate.history.replace)(address)
@@ -187,8 +187,8 @@ class JobsScreen:
         self._listen()
 
     async def _show(self, where: Search) -> None:
-        self.where, self._after = where, None
-        self._before.clear()
+        self.where = where
+        self._pager.first()
         await self._go()
 
     async def _filter(self, value: object) -> None:
@@ -204,24 +204,20 @@ class JobsScreen:
         await self._show(replace(self.where, sort=by, descending=descending))
 
     async def _older(self, _: object) -> None:
-        if isinstance(self.part.data, JobsPage) and self.part.data.after is not None:
-            self._before.append(self._after)
-            self._after = self.part.data.after
+        if isinstance(self.part.data, JobsPage) and self._pager.older(self.part.data.after):
             await self._go()
 
     async def _newer(self, _: object) -> None:
-        if self._before:
-            self._after = self._before.pop()
+        if self._pager.newer():
             await self._go()
 
     async def _first(self, _: object) -> None:
-        self._after = None
-        self._before.clear()
+        self._pager.first()
         await self._go()
 
     async def _resize(self, value: object) -> None:
-        self.limit, self._after = _size(str(value)), None
-        self._before.clear()
+        self.limit = _size(str(value))
+        self._pager.first()
         await self._go(push=False)
 
     async def _again(self, _: object) -> None:
